@@ -98,6 +98,7 @@ type Snapshot struct {
 	ReadTime   time.Time // the store's read time
 	Depot      Depot     // names the area, and its lock issues the fence
 	Neighbours []Depot   // the other depots of the area, if any
+	Beyond     []Depot   // the depots of the other areas
 	Alone      bool      // the area has every depot, so its drones and orders are all there are
 	Drones     []Drone
 	Flights    []Flight // whose missions can be amended, and those on the way home
@@ -156,6 +157,7 @@ type Cycle struct {
 	Amended      int     // missions under way that it published a change of
 	Assigned     int     // orders of the new missions, and those that amendments add
 	Exchanged    int     // orders that amendments take away, for other drones
+	HandedOver   int     // unserved orders that other areas plan from now on
 	Objective    string  // of the whole plan, readable: unserved by priority, kilometres
 	DistanceKm   float64 // of the missions published
 	Unserved     []UnservedOrder

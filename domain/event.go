@@ -24,6 +24,7 @@ const (
 	CauseSweeper   Cause = "SWEEPER"
 	CauseOperator  Cause = "OPERATOR"
 	CauseSetup     Cause = "SETUP"
+	CauseCycle     Cause = "CYCLE" // a solve cycle that hands an order over
 )
 
 // Event is one state change of one entity. An entity's events, in the order of
@@ -81,6 +82,8 @@ func OrderState(o Order) map[string]any {
 		"pinnedDroneId":     string(o.PinnedDroneID),
 		"forbiddenDroneIds": joined(o.ForbiddenDroneIDs),
 		"releasing":         o.Releasing,
+		"planningDepotId":   string(o.PlanningDepotID),
+		"handedOverBy":      joined(o.HandedOverBy),
 	}
 }
 

@@ -29,6 +29,13 @@ type Order struct {
 	PinnedDroneID     DroneID
 	ForbiddenDroneIDs []DroneID
 
+	// PlanningDepotID is the depot whose area plans the order, since PlanningSince by the
+	// server's clock; empty until one is found. HandedOverBy are the depots that had it
+	// before and handed it over, the first of them first.
+	PlanningDepotID DepotID
+	PlanningSince   time.Time
+	HandedOverBy    []DepotID
+
 	AssignedDroneID   DroneID
 	AssignedMissionID MissionID
 	// Releasing says that an amendment takes the order away from that mission. It stays

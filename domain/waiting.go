@@ -26,7 +26,7 @@ type Wait struct {
 const (
 	WaitNoDepot   = "no_depot"         // there is no depot, so no cycle runs
 	WaitNoCycle   = "no_cycle"         // no complete cycle of the depot is on record
-	WaitNotSeen   = "not_seen_yet"     // the order became PENDING after the cycle's snapshot
+	WaitNotSeen   = "not_seen_yet"     // the order became PENDING, or the area's to plan, after the cycle's snapshot
 	WaitPlanned   = "decision_pending" // the cycle gave it to a drone; the decision is not applied, or was rejected
 	WaitNotListed = "not_listed"       // the cycle left it, with more orders than its record holds
 	WaitLeftOut   = "left_out"         // no plan can use the order as it is; the detail says why
@@ -37,6 +37,7 @@ type Waits struct{ depots []depotWaits }
 
 type depotWaits struct {
 	wait     Wait // without reason and obstacles
+	planned  []DepotID
 	complete bool // every order that the cycle left is in unserved
 	unserved map[OrderID]UnservedOrder
 	leftOut  []string
@@ -64,8 +65,9 @@ func WaitsOf(depots []DepotID, latest map[DepotID]Cycle) (w Waits) {
 
 // AddDepot adds a depot that names an area. c is its latest complete cycle, nil if there is none.
 func (w *Waits) AddDepot(id DepotID, c *Cycle) {
-	d := depotWaits{wait: Wait{DepotID: id}}
+	d := depotWaits{wait: Wait{DepotID: id}, planned: []DepotID{id}}
 	if c != nil {
+		d.planned = append(d.planned, c.DepotIDs...)
 		d.wait.CycleID, d.wait.SnapshotTime, d.leftOut = c.ID, c.SnapshotTime, c.LeftOut
 		d.unserved = make(map[OrderID]UnservedOrder, len(c.Unserved))
 		for _, u := range c.Unserved {
@@ -97,7 +99,8 @@ func (w Waits) Depots() []Wait {
 	return list
 }
 
-// Of says why an order waits: one entry for each depot, the depot nearest to
+// Of says why an order waits: one entry, of the area that plans it. If none is known to,
+// there is one for each depot, the depot nearest to
 // serving it first. That is one that planned it, then one with more drones that
 // can carry it, then one with more free drones, then the one that looked last. It is
 // empty for an order that does not wait.
@@ -108,8 +111,12 @@ func (w Waits) Of(o Order) []Wait {
 	if len(w.depots) == 0 {
 		return []Wait{{Reason: WaitNoDepot}}
 	}
-	waits := make([]Wait, len(w.depots))
-	for i, d := range w.depots {
+	depots := w.depots
+	if i := slices.IndexFunc(depots, func(d depotWaits) bool { return slices.Contains(d.planned, o.PlanningDepotID) }); i >= 0 {
+		depots = depots[i : i+1]
+	}
+	waits := make([]Wait, len(depots))
+	for i, d := range depots {
 		waits[i] = d.of(o)
 	}
 	slices.SortStableFunc(waits, func(a, b Wait) int {
@@ -138,7 +145,7 @@ func (d depotWaits) of(o Order) Wait {
 	switch detail, leftOut := d.leaves(o.ID); {
 	case w.CycleID == "":
 		w.Reason = WaitNoCycle
-	case o.PendingSince.After(w.SnapshotTime):
+	case o.PendingSince.After(w.SnapshotTime), o.PlanningSince.After(w.SnapshotTime):
 		w.Reason = WaitNotSeen
 	case leftOut:
 		w.Reason = WaitLeftOut + ": " + detail

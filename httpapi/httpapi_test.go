@@ -463,6 +463,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,
 			"requesterId": "R1", "createdAt": at(1), "deadline": at(2), "pendingSince": at(3), "deliveredAt": at(4), "contentPublishedAt": at(5),
 			"attempts": 2, "held": true, "heldReason": "doubt", "late": true, "releasing": true, "pinnedDroneId": "D1", "forbiddenDroneIds": []any{"D2"}, "revision": 7,
+			"planningDepotId": "DEPOT-1", "planningSince": at(6), "handedOverBy": []any{"DEPOT-2"},
 		}},
 		{"missions/M-DEC-1", entity.Mission{}, map[string]any{
 			"failureReason": "STALLED", "reachedStops": 2, "startTime": at(1), "endTime": at(2), "commandExpiresAt": at(3), "commandPublishedAt": at(4),
@@ -481,7 +482,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		}},
 		{"cycles/C1", entity.Cycle{}, map[string]any{
 			"depotId": "DEPOT-1", "depotIds": []any{"DEPOT-1", "DEPOT-2"}, "outcome": "PUBLISHED", "detail": "a test", "fence": "000000000000017", "holder": "h", "objective": "none",
-			"snapshotTime": at(1), "startedAt": at(2), "endedAt": at(3), "drones": 1, "orders": 2, "missions": 3, "amended": 2, "exchanged": 6, "flights": 5, "assigned": 4,
+			"snapshotTime": at(1), "startedAt": at(2), "endedAt": at(3), "drones": 1, "orders": 2, "missions": 3, "amended": 2, "exchanged": 6, "flights": 5, "assigned": 4, "handedOver": 6,
 			"readMs": 5, "solveMs": 6, "publishMs": 7, "distanceKm": 8.5, "leftOut": []any{"order O9"},
 			"unserved": []any{map[string]any{
 				"orderId": "O2", "reason": "out_of_range", "freeDrones": 11, "busyDrones": 12, "notAllowed": 22, "warehouse": 13, "payload": 14, "coldChain": 15, "range": 16,

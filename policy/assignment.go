@@ -152,10 +152,8 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		v.Entry.Reason, v.Entry.Detail = string(reason), detail
 		return v, nil
 	}
-	v.Depot = s.FenceDepot(d)
-	if stored := s.Fences[v.Depot]; d.Fence != "" && !sameFence(d.Fence, stored) {
-		v.Fence, v.Lowers = d.Fence, FenceLess(d.Fence, stored)
-	}
+	fence := s.fenceVerdict(d)
+	v.Depot, v.Fence, v.Lowers = fence.Depot, fence.Fence, fence.Lowers
 	v.Entry.Outcome = domain.OutcomeApplied
 	if d.Amends() {
 		v.Entry.MissionID = d.AmendsMissionID
@@ -165,6 +163,15 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 	v.Entry.MissionID = domain.MissionIDFor(d.ID)
 	v.Change = p.assign(s, d, now)
 	return v, nil
+}
+
+// fenceVerdict is the part of a verdict that says which fence to store.
+func (s DecisionState) fenceVerdict(d domain.Decision) Verdict {
+	v := Verdict{Depot: s.FenceDepot(d)}
+	if stored := s.Fences[v.Depot]; d.Fence != "" && !sameFence(d.Fence, stored) {
+		v.Fence, v.Lowers = d.Fence, FenceLess(d.Fence, stored)
+	}
+	return v
 }
 
 // snapshotTime is when the decision's snapshot was taken, but no later than the

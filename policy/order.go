@@ -12,6 +12,8 @@ type OrderPolicy struct {
 	// CommandLifetime and ClockError date the command a drone is owed when a
 	// cancellation shortens its route; see MissionAssignmentPolicy.
 	CommandLifetime, ClockError time.Duration
+	// Depots are those that there are: one of them plans each new order.
+	Depots []domain.Depot
 }
 
 // DefaultOrderPolicy holds the contract's values.
@@ -21,8 +23,7 @@ func DefaultOrderPolicy() OrderPolicy {
 
 // IngestOrder folds a request into the order it names; order is nil if there
 // is none yet. binding is the order's mission with its drone, needed (and
-// asked for by NeedsBinding) only when an assigned order is cancelled.
-// published is the message's publish time. A Rejection may come with a change:
+// asked for by NeedsBinding) only when an assigned order is cancelled. published is the message's publish time. A Rejection may come with a change:
 // the note that records it.
 func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req domain.OrderRequest, published, now time.Time) (Change, error) {
 	r := &recorder{now: now, cause: domain.CauseOrder}
@@ -36,6 +37,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		fill(&o, req, createdAt(req, published))
 		o.ContentPublishedAt = published
 		o.PendingSince = now
+		planBy(&o, PlanningDepot(p.Depots, o.Delivery), now)
 		r.order(domain.Order{}, &o, "")
 		return r.change, nil
 	case order.ContentHash == hash && order.Status != "":
@@ -53,6 +55,9 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		o.ContentPublishedAt = published
 		o.PendingSince = now // plans for the old content are void
 		o.Late = o.Late && now.After(o.Deadline)
+		if o.Delivery != order.Delivery || o.PlanningDepotID == "" {
+			planBy(&o, PlanningDepot(p.Depots, o.Delivery), now)
+		}
 		r.order(*order, &o, "changed by its requester")
 		return r.change, nil
 	case order.Status == domain.OrderCancelled && order.ContentHash == "":

@@ -142,6 +142,9 @@ type Order struct {
 	Late              bool               `json:"late"`
 	PinnedDroneID     domain.DroneID     `json:"pinnedDroneId,omitempty"`
 	ForbiddenDroneIDs []domain.DroneID   `json:"forbiddenDroneIds,omitempty"`
+	PlanningDepotID   domain.DepotID     `json:"planningDepotId,omitempty"` // whose area plans it
+	PlanningSince     Time               `json:"planningSince,omitempty"`
+	HandedOverBy      []domain.DepotID   `json:"handedOverBy,omitempty"` // depots that planned it before
 	AssignedDroneID   domain.DroneID     `json:"assignedDroneId,omitempty"`
 	AssignedMissionID domain.MissionID   `json:"assignedMissionId,omitempty"`
 	Releasing         bool               `json:"releasing,omitempty"`
@@ -158,6 +161,7 @@ func OfOrder(o domain.Order) Order {
 		DeliveryLocation: position(o.Delivery), PackageWeightKg: Number(o.WeightKg), RequiresColdChain: o.ColdChain, RequesterID: o.RequesterID,
 		CreatedAt: moment(o.CreatedAt), Deadline: moment(o.Deadline), PendingSince: moment(o.PendingSince), DeliveredAt: moment(o.DeliveredAt),
 		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late, PinnedDroneID: o.PinnedDroneID, ForbiddenDroneIDs: o.ForbiddenDroneIDs,
+		PlanningDepotID: o.PlanningDepotID, PlanningSince: moment(o.PlanningSince), HandedOverBy: o.HandedOverBy,
 		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, Releasing: o.Releasing, ContentHash: o.ContentHash, ContentPublishedAt: moment(o.ContentPublishedAt), Revision: o.Revision,
 	}
 	if o.Priority != 0 {
@@ -369,6 +373,7 @@ type Cycle struct {
 	Orders       int                 `json:"orders"`
 	Missions     int                 `json:"missions"`
 	Amended      int                 `json:"amended"`
+	HandedOver   int                 `json:"handedOver"`
 	Assigned     int                 `json:"assigned"`
 	Exchanged    int                 `json:"exchanged"`
 	Objective    string              `json:"objective,omitempty"`
@@ -393,7 +398,7 @@ type Unserved struct {
 func OfCycle(c domain.Cycle) Cycle {
 	return Cycle{
 		ID: c.ID, DepotID: c.DepotID, DepotIDs: c.DepotIDs, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
-		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Flights: c.Flights, Orders: c.Orders, Missions: c.Missions, Amended: c.Amended, Assigned: c.Assigned, Exchanged: c.Exchanged,
+		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Flights: c.Flights, Orders: c.Orders, Missions: c.Missions, Amended: c.Amended, HandedOver: c.HandedOver, Assigned: c.Assigned, Exchanged: c.Exchanged,
 		Objective: c.Objective, DistanceKm: Number(c.DistanceKm),
 		Unserved: OrEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved {
 			return Unserved{u.OrderID, u.Reason, obstacles(u.Obstacles)}

@@ -14,21 +14,16 @@ import (
 const waitingLooked = 10
 
 // IdleDepots lists the depots for which no cycle that began after since came to a plan,
-// though an order has been pending from before (F-OPT-06). Orders belong to no depot:
-// every depot's cycle plans all of them, so each that waits waits at every depot.
-// Cycles that failed do not count. A malformed depot is never listed.
+// though an order that they plan has been pending from before (F-OPT-06). Cycles that
+// failed do not count. A malformed depot is never listed.
 //
 // Cost: 1 RPC and at most 10 reads if no order has waited that long; else 3 RPCs, and
-// a read more for each depot and each cycle begun after since.
+// a read more for each depot and each cycle begun after since. For each depot without such
+// cycles, 1 RPC and up to 10 reads more.
 func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.DepotID, error) {
 	old := s.client.Collection(Orders).Where("status", "==", string(domain.OrderPending)).
 		Where("createdAt", "<", since).OrderBy("createdAt", firestore.Desc).Limit(waitingLooked)
-	waits := false
-	err := each(old.Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
-		o, err := decodeOrder(doc)
-		waits = waits || err == nil && !o.Held && o.PendingSince.Before(since)
-		return nil
-	})
+	waits, err := s.anyWaits(ctx, old, since)
 	if err != nil || !waits {
 		return nil, wrap(err, "orders that wait")
 	}
@@ -58,9 +53,27 @@ func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.Depot
 	}
 	var idle []domain.DepotID
 	for _, d := range depots.Items {
-		if !planned[d.ID] {
+		if planned[d.ID] {
+			continue
+		}
+		waits, err := s.anyWaits(ctx, s.waitingFor([]domain.DepotID{d.ID}).Limit(waitingLooked), since)
+		if err != nil {
+			return nil, wrap(err, "orders of depot %s", d.ID)
+		}
+		if waits {
 			idle = append(idle, d.ID)
 		}
 	}
 	return idle, nil
+}
+
+// anyWaits reports whether one of the orders has waited for a drone from before since, and
+// for its present depot.
+func (s *Store) anyWaits(ctx context.Context, q firestore.Query, since time.Time) (waits bool, _ error) {
+	err := each(q.Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
+		o, err := decodeOrder(doc)
+		waits = waits || err == nil && !o.Held && o.PendingSince.Before(since) && o.PlanningSince.Before(since)
+		return nil
+	})
+	return waits, err
 }

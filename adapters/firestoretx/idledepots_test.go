@@ -53,7 +53,7 @@ func TestStore_IdleDepots(t *testing.T) {
 			t.Fatal(err)
 		}
 		// When it became pending is by the server's clock, which cannot be set back here.
-		for _, field := range append([]firestore.Update{{Path: "pendingSince", Value: now}}, fields...) {
+		for _, field := range append([]firestore.Update{{Path: "pendingSince", Value: now}, {Path: "planningSince", Value: now}}, fields...) {
 			if _, err := clients.Firestore.Doc("orders/"+string(id)).Update(t.Context(), []firestore.Update{field}); err != nil {
 				t.Fatal(err)
 			}
@@ -72,8 +72,16 @@ func TestStore_IdleDepots(t *testing.T) {
 	order("PENDING-AGAIN", time.Hour, firestore.Update{Path: "pendingSince", Value: now.Add(-time.Second)})
 	order("DELIVERED", time.Hour, firestore.Update{Path: "status", Value: "DELIVERED"})
 	look("orders that do not wait", 1, 2)
+	planned := func(by domain.DepotID) firestore.Update {
+		return firestore.Update{Path: "planningDepotId", Value: string(by)}
+	}
 	order("WAITS", time.Minute)
-	look("no cycles", 3, 3+4, "A", "B", "NEVER")
+	look("no cycles", 3+3, 3+4+3, "A")
+	order("WAITS-FOR-B", time.Minute, planned("B"))
+	order("HANDED-OVER-JUST-NOW", time.Minute, planned("NEVER"), firestore.Update{Path: "planningSince", Value: now})
+	look("no cycles of two", 3+3, 5+4+5, "A", "B")
+	order("WAITS-FOR-NEVER", time.Minute, planned("NEVER"))
+	look("no cycles of three", 3+3, 6+4+6, "A", "B", "NEVER")
 	cycle("A", domain.CycleEmpty, 31*time.Second)
 	cycle("A", domain.CyclePublished, 29*time.Second)
 	cycle("B", domain.CyclePublished, 31*time.Second)
@@ -81,10 +89,10 @@ func TestStore_IdleDepots(t *testing.T) {
 	cycle("B", domain.CycleLeaseLost, 2*time.Second)
 	cycle("B", domain.CycleAborted, 3*time.Second)
 	cycle("GONE", domain.CycleEmpty, time.Second)
-	look("one with cycles", 3, 3+4+5, "B", "NEVER")
+	look("one with cycles", 3+2, 6+4+5+3, "B", "NEVER")
 	cycle("B", domain.CycleEmpty, 3*time.Second)
 	cycle("NEVER", domain.CyclePublishing, time.Second)
-	look("all with cycles", 3, 3+4+7)
+	look("all with cycles", 3, 6+4+7)
 	for i := range 100 {
 		order(domain.OrderID(fmt.Sprintf("WAITS-TOO-%d", i)), time.Hour)
 	}

@@ -80,7 +80,16 @@ func counts[T ~string](ctx context.Context, s *Store, collection, field string, 
 //
 // Cost: 1 RPC; a read, and one more for each 1,000 documents.
 func count(ctx context.Context, q firestore.Query) (int64, error) {
-	result, err := q.NewAggregationQuery().WithCount("n").Get(ctx)
+	return counted(ctx, q.NewAggregationQuery())
+}
+
+// countIn is count in a transaction.
+func countIn(ctx context.Context, tx *firestore.Transaction, q firestore.Query) (int64, error) {
+	return counted(ctx, q.NewAggregationQuery().Transaction(tx))
+}
+
+func counted(ctx context.Context, q *firestore.AggregationQuery) (int64, error) {
+	result, err := q.WithCount("n").Get(ctx)
 	if err != nil {
 		return 0, err
 	}

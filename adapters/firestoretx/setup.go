@@ -14,6 +14,9 @@ import (
 // Setup creates depots, warehouses and drones. Existing drones keep their state and
 // take the properties given here.
 func (s *Store) Setup(ctx context.Context, depots []domain.Depot, warehouses []domain.Warehouse, drones []domain.Drone) error {
+	if len(depots) > 0 {
+		defer s.depots.forget()
+	}
 	for _, d := range depots {
 		if _, err := s.doc(Depots, string(d.ID)).Set(ctx, depotCodec.encode(d), firestore.MergeAll); err != nil {
 			return wrap(err, "depot %s", d.ID)

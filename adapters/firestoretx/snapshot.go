@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/iterator"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -38,12 +39,16 @@ type SnapshotRequest struct {
 // with: its IDLE drones that have charge, reported recently and are not grounded, the PENDING orders that
 // are not held, the warehouses and the depots. Which depots are in the area follows from
 // those that there are at that time. An area with every depot has all drones; otherwise a
-// drone belongs to the area of its home depot. If the requested depot is malformed, that is
+// drone belongs to the area of its home depot, and an order to that of the depot that
+// plans it. An order that no depot plans belongs to the first area, so that every order is
+// in one area at any time. If the requested depot is malformed, that is
 // an error; other malformed documents are left out.
 //
 // Drones in flight come with their missions and the orders of these that are not delivered.
 //
-// Cost: 6 RPCs, one more for every 30 depots of the area; a read per document returned. With
+// Cost: 6 RPCs, one more for every 15 depots of the area; a read per document returned. Of
+// several areas the first counts the orders: 1 RPC and a read more, and one more for every
+// 30 depots; if no depot plans some, it reads all that are PENDING. With
 // Flights 2 RPCs more if a drone flies, one more for every 10 depots instead of 30, and a read
 // for every drone in flight, its mission and each of that mission's orders. Where slots are
 // limited, a read for every drone that charges.
@@ -60,19 +65,25 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		return err != nil
 	}
 	var snap domain.Snapshot
-	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		snap, malformed = domain.Snapshot{}, nil
 		depots, err := readDepots(tx.Documents(s.client.Collection(Depots)), req.Depot)
 		if err != nil {
 			return wrap(err, "depots")
 		}
-		area, ok := policy.AreaOf(policy.AreasOf(depots.known, req.AreaRadius), req.Depot)
+		areas := policy.AreasOf(depots.known, req.AreaRadius)
+		area, ok := policy.AreaOf(areas, req.Depot)
 		if !ok {
 			return wrap(ErrNotFound, "depot %s", req.Depot)
 		}
 		snap.ReadTime, snap.Depot, snap.Alone = depots.readTime, area.Depots[0], len(area.Depots) == depots.count
 		if len(area.Depots) > 1 {
 			snap.Neighbours = area.Depots[1:]
+		}
+		for _, d := range depots.known {
+			if !area.Has(d.ID) {
+				snap.Beyond = append(snap.Beyond, d)
+			}
 		}
 		flying, err := s.readDrones(tx, req, area, &snap, leaveOut)
 		if err != nil {
@@ -81,14 +92,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		if snap.Flights, err = s.readFlights(tx, flying, snap.ReadTime, leaveOut); err != nil {
 			return wrap(err, "drones in flight")
 		}
-		pending := s.client.Collection(Orders).Where("status", "==", string(domain.OrderPending)).Where("held", "==", false)
-		err = each(tx.Documents(pending), func(doc *firestore.DocumentSnapshot) error {
-			if o, err := decodeOrder(doc); !leaveOut(err) {
-				snap.Orders = append(snap.Orders, o)
-			}
-			return nil
-		})
-		if err != nil {
+		if err := s.readWaiting(ctx, tx, area, area.ID() == areas[0].ID(), &snap, leaveOut); err != nil {
 			return wrap(err, "pending orders")
 		}
 		err = each(tx.Documents(s.client.Collection(Warehouses)), func(doc *firestore.DocumentSnapshot) error {
@@ -121,12 +125,11 @@ func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area 
 	for _, ids := range homes(area.DepotIDs(), snap.Alone, maxIn/len(statuses)) {
 		err := each(tx.Documents(s.dronesOf(ids).Where("status", "in", statuses)), func(doc *firestore.DocumentSnapshot) error {
 			d := decodeDrone(doc)
-			silent := snap.ReadTime.Sub(d.SeenAt)
 			switch {
-			case leaveOut(d.err) || silent > req.MaxSilence:
+			case leaveOut(d.err) || snap.ReadTime.Sub(d.SeenAt) > req.MaxSilence:
 			case d.Status == domain.DroneCharging:
 				snap.Charging = append(snap.Charging, d.Drone)
-			case d.Grounded || d.Battery <= req.MinBattery:
+			case !fit(d.Drone, req.MinBattery, req.MaxSilence, snap.ReadTime):
 			case d.Bound() && d.SupportsAmendments:
 				flying = append(flying, d.Drone)
 			case d.Status == domain.DroneIdle && !d.Bound():
@@ -139,6 +142,67 @@ func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area 
 		}
 	}
 	return flying, nil
+}
+
+// readWaiting adds the orders that an area's cycle plans to a snapshot: those that its depots
+// plan and, in the first area, those that no depot plans.
+func (s *Store) readWaiting(ctx context.Context, tx *firestore.Transaction, area domain.Area, first bool, snap *domain.Snapshot, leaveOut func(error) bool) error {
+	all := len(snap.Beyond) == 0
+	if !all && first {
+		astray, err := s.anyAstray(ctx, tx, snap)
+		if err != nil {
+			return err
+		}
+		all = astray
+	}
+	beyond := domain.Area{Depots: snap.Beyond}
+	for _, ids := range homes(area.DepotIDs(), all, maxIn) {
+		err := each(tx.Documents(s.waitingFor(ids)), func(doc *firestore.DocumentSnapshot) error {
+			if planner, _ := doc.Data()["planningDepotId"].(string); beyond.Has(domain.DepotID(planner)) {
+				return nil
+			}
+			if o, err := decodeOrder(doc); !leaveOut(err) {
+				snap.Orders = append(snap.Orders, o)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// anyAstray reports whether an order waits that no depot plans.
+func (s *Store) anyAstray(ctx context.Context, tx *firestore.Transaction, snap *domain.Snapshot) (bool, error) {
+	everyone := domain.Area{Depots: append(snap.Depots(), snap.Beyond...)}
+	total, err := countIn(ctx, tx, s.waitingFor(nil))
+	if err != nil {
+		return false, err
+	}
+	for _, ids := range homes(everyone.DepotIDs(), false, maxIn) {
+		planned, err := countIn(ctx, tx, s.waitingFor(ids))
+		if err != nil {
+			return false, err
+		}
+		total -= planned
+	}
+	return total > 0, nil
+}
+
+// waitingFor queries the orders that wait for a drone and that depots plan, all of them if
+// no depot is named.
+func (s *Store) waitingFor(depots []domain.DepotID) firestore.Query {
+	waiting := s.where(Orders, "status", string(domain.OrderPending)).Where("held", "==", false)
+	if len(depots) > 0 {
+		waiting = waiting.Where("planningDepotId", "in", depots)
+	}
+	return waiting
+}
+
+// fit reports whether a drone that is free can take a mission.
+func fit(d domain.Drone, minBattery float64, maxSilence time.Duration, now time.Time) bool {
+	return !d.Grounded && d.Battery > minBattery && now.Sub(d.SeenAt) <= maxSilence
 }
 
 // readFlights reads the missions of drones in flight that can be amended, with their orders,
@@ -242,6 +306,50 @@ func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence t
 		}
 	}
 	return fleet, nil
+}
+
+// Idle lists the drones of depots that cycles would be offered: IDLE, charged, heard of
+// recently and not grounded. Malformed documents are left out.
+//
+// Cost: 1 RPC for every 30 depots; a read per IDLE drone.
+func (s *Store) Idle(ctx context.Context, depots []domain.DepotID, minBattery float64, maxSilence time.Duration) ([]domain.Drone, error) {
+	var idle []domain.Drone
+	for ids := range slices.Chunk(depots, maxIn) {
+		err := each(s.dronesOf(ids).Where("status", "==", string(domain.DroneIdle)).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
+			d := decodeDrone(doc)
+			if d.err == nil && !d.Bound() && fit(d.Drone, minBattery, maxSilence, doc.ReadTime) {
+				idle = append(idle, d.Drone)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, wrap(err, "idle drones of depot %s", ids[0])
+		}
+	}
+	return idle, nil
+}
+
+// Waiting counts the orders that wait for a drone and that each of the depots plans.
+//
+// Cost: for each depot 1 RPC and a read, and one more for each 1,000 orders.
+func (s *Store) Waiting(ctx context.Context, depots []domain.DepotID) (map[domain.DepotID]int, error) {
+	counts := make([]int64, len(depots))
+	g, counting := errgroup.WithContext(ctx)
+	g.SetLimit(depotsAtOnce)
+	for i, id := range depots {
+		g.Go(func() (err error) {
+			counts[i], err = count(counting, s.waitingFor([]domain.DepotID{id}))
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, wrap(err, "waiting orders")
+	}
+	waiting := make(map[domain.DepotID]int, len(depots))
+	for i, id := range depots {
+		waiting[id] = int(counts[i])
+	}
+	return waiting, nil
 }
 
 // maxIn is how many values Firestore compares a field with in one query, and how many

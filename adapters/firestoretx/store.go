@@ -72,6 +72,8 @@ type Store struct {
 
 	pickedUpAgain func(context.Context, domain.OrderID)
 	delivered     func(context.Context, domain.Order)
+
+	depots depotCache
 }
 
 // New returns a store on client, which stays the caller's to close.

@@ -21,16 +21,18 @@ type SweepResult struct {
 	MissionsFailed int
 	DronesUnknown  int // silent drones without an active mission
 	OrdersLate     int
+	OrdersAdopted  int // no depot planned them
 }
 
 func (r *SweepResult) add(more SweepResult) {
 	r.MissionsFailed += more.MissionsFailed
 	r.DronesUnknown += more.DronesUnknown
 	r.OrdersLate += more.OrdersLate
+	r.OrdersAdopted += more.OrdersAdopted
 }
 
 // Sweep handles what no message reports: silent drones, stalled missions, orders past
-// their deadline. It works from ACTIVE missions, bound and IDLE drones and open orders,
+// their deadline or without a depot that plans them. It works from ACTIVE missions, bound and IDLE drones and open orders,
 // which need no index on a time. A document that cannot be swept does not stop the
 // others; the errors are joined.
 //
@@ -70,16 +72,42 @@ func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, erro
 		}
 		return SweepResult{DronesUnknown: 1}, nil
 	}))
-	open := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), domain.OrderStatus.Final)
-	orders, err := collect(s.client.Collection(Orders).Where("status", "in", open).Where("late", "==", false).Documents(ctx), decodeOrder)
-	errs = append(errs, wrap(err, "open orders"))
-	orders = slices.DeleteFunc(orders, func(o domain.Order) bool { return policy.SweepOrder(o, s.now()).Empty() })
-	note(sweepEach(ctx, orders, func(o domain.Order) (SweepResult, error) {
-		if err := s.sweepOrder(ctx, o.ID, holds); err != nil {
-			return SweepResult{}, wrap(err, "order %s", o.ID)
-		}
-		return SweepResult{OrdersLate: 1}, nil
-	}))
+	note(s.sweepOrders(ctx, holds))
+	return result, errors.Join(errs...)
+}
+
+// sweepOrders handles orders past their deadline and those that no depot plans.
+func (s *Store) sweepOrders(ctx context.Context, holds func() bool) (result SweepResult, _ error) {
+	var errs []error
+	depots, err := s.Depots(ctx)
+	errs = append(errs, err)
+	pending, err := s.Orders(ctx, domain.OrderPending, Page{})
+	errs = append(errs, wrap(err, "pending orders"))
+	underWay := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), func(status domain.OrderStatus) bool {
+		return status.Final() || status == domain.OrderPending
+	})
+	orders, err := collect(s.client.Collection(Orders).Where("status", "in", underWay).Where("late", "==", false).Documents(ctx), decodeOrder)
+	errs = append(errs, wrap(err, "orders under way"))
+	for _, pass := range []struct {
+		orders []domain.Order
+		sweep  func(domain.Order, time.Time) policy.Change
+		counts SweepResult
+	}{
+		{pending, func(o domain.Order, now time.Time) policy.Change {
+			return policy.SweepPlanningDepot(o, depots.Items, now)
+		}, SweepResult{OrdersAdopted: 1}},
+		{append(orders, pending...), policy.SweepOrder, SweepResult{OrdersLate: 1}},
+	} {
+		due := slices.DeleteFunc(slices.Clone(pass.orders), func(o domain.Order) bool { return pass.sweep(o, s.now()).Empty() })
+		swept, err := sweepEach(ctx, due, func(o domain.Order) (SweepResult, error) {
+			if err := s.sweepOrder(ctx, o.ID, holds, pass.sweep); err != nil {
+				return SweepResult{}, wrap(err, "order %s", o.ID)
+			}
+			return pass.counts, nil
+		})
+		result.add(swept)
+		errs = append(errs, err)
+	}
 	return result, errors.Join(errs...)
 }
 
@@ -193,8 +221,8 @@ func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID, holds func() b
 	return changed, err
 }
 
-// sweepOrder marks an open order past its deadline.
-func (s *Store) sweepOrder(ctx context.Context, id domain.OrderID, holds func() bool) error {
+// sweepOrder sweeps one order in a transaction, in case it changed since it was read.
+func (s *Store) sweepOrder(ctx context.Context, id domain.OrderID, holds func() bool, sweep func(domain.Order, time.Time) policy.Change) error {
 	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
 		switch {
 		case !holds():
@@ -202,6 +230,6 @@ func (s *Store) sweepOrder(ctx context.Context, id domain.OrderID, holds func() 
 		case o == nil:
 			return policy.Change{}, nil
 		}
-		return policy.SweepOrder(*o, now), nil
+		return sweep(*o, now), nil
 	})
 }

@@ -28,6 +28,9 @@ type Store interface {
 	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
 	Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
 	learning.Store
+	Idle(ctx context.Context, depots []domain.DepotID, minBattery float64, maxSilence time.Duration) ([]domain.Drone, error)
+	Waiting(ctx context.Context, depots []domain.DepotID) (map[domain.DepotID]int, error)
+	HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error)
 }
 
 // PublishFunc sends decisions and waits for the server's answer to each. It

@@ -154,6 +154,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	if len(p.decisions) == 0 {
 		c.Outcome = domain.CycleEmpty
 		r.judgeByAllDrones(ctx, p, memory)
+		r.handOver(lease, c, p)
 		listUnserved(c, unservedOrders(p))
 		return nil
 	}
@@ -178,6 +179,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 		memory.planner.ObserveLeadTime(r.clock.Since(p.began))
 	}
 	r.judgeByAllDrones(ctx, p, memory)
+	r.handOver(lease, c, p)
 	listUnserved(c, append(failed, unservedOrders(p)...))
 	return err
 }
@@ -230,6 +232,7 @@ func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []dom
 
 // cyclePlan is what a cycle decided.
 type cyclePlan struct {
+	snapshot  domain.Snapshot
 	problem   solver.Problem // without the drones that the plan left out
 	decisions []domain.Decision
 	distances map[domain.DroneID]float64          // km that the drone flies more
@@ -289,7 +292,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 		leaveOut(c, i.Kind+" "+i.ID+": "+i.Detail)
 	}
 	c.Objective = objective(plan.Objective, result.Kept)
-	r.meter.Cycles.SetUnserved(countUnserved(plan.Unserved, snap, intervalsPerRound*r.cfg.Interval))
+	r.meter.Cycles.SetUnserved(string(c.DepotID), countUnserved(plan.Unserved, snap, intervalsPerRound*r.cfg.Interval))
 	distances, added, released := map[domain.DroneID]float64{}, map[domain.DroneID][]domain.OrderID{}, map[domain.DroneID]int{}
 	for _, route := range plan.Routes {
 		distances[domain.DroneID(route.DroneID)] = route.DistanceKm
@@ -302,7 +305,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 		}
 	}
 	return cyclePlan{
-		problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap),
+		snapshot: snap, problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap),
 		distances: distances, added: added, released: released, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan, homes: area,
 	}, nil
 }

@@ -54,6 +54,10 @@ var (
 	byTheWeakDrone = map[domain.OrderID]string{
 		"HEAVY": "over_capacity", "TOO-HEAVY": "over_capacity", "FAR": "out_of_range", "TOO-FAR": "out_of_range", "BOTH": "over_capacity",
 	}
+	byTheOtherDepot = map[domain.OrderID]string{
+		"HEAVY": "over_capacity: handed over to depot DEPOT-2", "TOO-HEAVY": "over_capacity",
+		"FAR": "out_of_range: handed over to depot DEPOT-2", "TOO-FAR": "out_of_range", "BOTH": "over_capacity",
+	}
 	byTheStrongDrone = map[domain.OrderID]string{
 		"HEAVY":     "no_drone_free: drones that can carry it are not ready at the depot",
 		"TOO-HEAVY": "over_capacity", "TOO-FAR": "out_of_range", "BOTH": "out_of_range",
@@ -97,7 +101,7 @@ func TestRunner_TellsOrdersForBusyDronesFromImpossibleOnes(t *testing.T) {
 			if err := b.store.Setup(t.Context(), []domain.Depot{second}, nil, nil); err != nil {
 				t.Fatal(err)
 			}
-		}, byTheWeakDrone},
+		}, byTheOtherDepot},
 		"another silent for long": {func(t *testing.T, b *bench) {
 			b.drone(t, strong(""), domain.DroneCharging)
 			long := map[string]any{"status": "CHARGING", "seenAt": time.Now().Add(-2 * time.Hour)}

@@ -93,9 +93,9 @@ func objective(o solver.Objective, kept int) string {
 const intervalsPerRound = 3
 
 // countUnserved counts, by priority, the unserved orders that have been pending
-// for a time. An order that one depot's cycle leaves may be served by another's.
-// If it is still pending after a cycle of each, no depot serves it, perhaps
-// because its document cannot be planned.
+// for a time. An order that one area's cycle leaves may be served by another's, to
+// which it is handed over. If it is still pending after a few cycles, no area serves it,
+// perhaps because its document cannot be planned.
 func countUnserved(unserved []solver.Unserved, snap domain.Snapshot, pending time.Duration) map[string]int64 {
 	counts := map[string]int64{}
 	for _, p := range domain.Priorities {
@@ -129,7 +129,7 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 	r.log.Log(ctx, level, "cycle", slog.String("cycle_id", string(c.ID)), slog.String("outcome", string(c.Outcome)),
 		slog.String("depot_id", string(c.DepotID)), slog.String("fence", c.Fence),
 		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions), slog.Int("amended", c.Amended),
-		slog.Int("assigned", c.Assigned), slog.Int("exchanged", c.Exchanged), slog.String("objective", c.Objective),
+		slog.Int("assigned", c.Assigned), slog.Int("handed_over", c.HandedOver), slog.Int("exchanged", c.Exchanged), slog.String("objective", c.Objective),
 		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
 	recorded, _ := r.faults.Load(c.DepotID)
 	known, _ := recorded.(fault)

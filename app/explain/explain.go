@@ -46,7 +46,7 @@ type OrderExplanation struct {
 	Deadline time.Time      `json:"deadline"`
 	// Outcome says in one sentence what became of the order, as far as was known then.
 	Outcome string         `json:"outcome"`
-	DepotID domain.DepotID `json:"depotId"` // of the area that is nearest
+	DepotID domain.DepotID `json:"depotId"` // of the area that plans it
 	// Recorded is why it waited in the last cycle before that time that lists it.
 	Recorded        string         `json:"recorded,omitempty"`
 	RecordedByCycle domain.CycleID `json:"recordedByCycle,omitempty"`
@@ -109,11 +109,15 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 	return r, err
 }
 
-// areaOf is the area with the depot that is nearest to the order's delivery.
+// areaOf is the area that plans the order or, if none does, the one with the depot that is
+// nearest to its delivery.
 func areaOf(depots []domain.Depot, radius float64, o domain.Order) (nearest domain.Area, err error) {
 	areas := policy.AreasOf(depots, radius)
 	if len(areas) == 0 {
 		return nearest, errors.New("the store had no depot at that time")
+	}
+	if area, ok := policy.AreaOf(areas, o.PlanningDepotID); ok {
+		return area, nil
 	}
 	distance := func(a domain.Area) float64 {
 		least := a.Depots[0].Position.DistanceMetres(o.Delivery)
@@ -151,7 +155,7 @@ func momentOf(p firestoretx.Past, area domain.Area) planner.Moment {
 		}
 	}
 	for _, o := range p.Orders {
-		if o.Status == domain.OrderPending && !o.Held {
+		if o.Waits() && (o.PlanningDepotID == "" || area.Has(o.PlanningDepotID)) {
 			m.Snapshot.Orders = append(m.Snapshot.Orders, o)
 		}
 	}

@@ -305,7 +305,7 @@ func (m *Manager) sweepLocked(ctx context.Context) error {
 	result, err := m.Store.Sweep(ctx, func() bool { return !m.wasSet(m.measured.Load()) })
 	if result != (firestoretx.SweepResult{}) {
 		m.Log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
-			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate))
+			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate), slog.Int("orders_adopted", result.OrdersAdopted))
 	}
 	err = errors.Join(err, m.outbox.Collect(ctx, outboxGrace))
 	if err != nil {

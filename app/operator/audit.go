@@ -160,6 +160,9 @@ func (s story) printNow(d *Desk) {
 		if o.Late {
 			say("  late")
 		}
+		if o.PlanningDepotID != "" {
+			say("  planned by depot %s%s", o.PlanningDepotID, handedOverBy(o))
+		}
 		d.sayWaits(s.waits)
 	case s.subject == SubjectMission && s.mission != nil:
 		s.printMission(say)
@@ -179,7 +182,7 @@ func (s story) printNow(d *Desk) {
 		c := *s.cycle
 		say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
 		say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
-		say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoAmended(c.Amended, c.Exchanged), c.Assigned, cmp.Or(c.Objective, "no plan"))
+		say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders%s; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoAmended(c.Amended, c.Exchanged), c.Assigned, alsoHandedOver(c.HandedOver), cmp.Or(c.Objective, "no plan"))
 		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
 		for _, what := range c.LeftOut {
 			say("  left out: %s", what)
@@ -202,6 +205,22 @@ func (s story) printNow(d *Desk) {
 		}
 		say("%s %s no longer has a document; this is what is recorded:", s.subject, s.id)
 	}
+}
+
+// handedOverBy names the depots that planned an order before, "" if there are none.
+func handedOverBy(o domain.Order) string {
+	if len(o.HandedOverBy) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" since %s UTC, handed over by %s", stamp(o.PlanningSince), joined(o.HandedOverBy))
+}
+
+// alsoHandedOver names the orders that a cycle handed over, "" if there are none.
+func alsoHandedOver(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d handed over to other depots", n)
 }
 
 // alsoAmended names the missions that a cycle changed under way, and how many orders it took

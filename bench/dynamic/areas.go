@@ -68,7 +68,7 @@ func (c *command) layouts() []layout {
 // seeds.
 func (c *command) areas(ctx context.Context) error {
 	fmt.Fprintf(cli.Stdout, "%s of %g orders/min, %d drones in all, without servers\nOn time: of the orders that were delivered or are open past their deadline.\n\n", c.Simulated, c.OrdersPerMinute, c.Drones)
-	fmt.Fprintf(cli.Stdout, "%-5s %-42s %9s %9s %10s %10s %10s %10s %7s\n", "seed", "fleet", "decisions", "refused", "CRITICAL", "HIGH", "STANDARD", "delivered", "km/del.")
+	fmt.Fprintf(cli.Stdout, "%-5s %-42s %9s %9s %9s %10s %10s %10s %10s %7s\n", "seed", "fleet", "decisions", "refused", "handed on", "CRITICAL", "HIGH", "STANDARD", "delivered", "km/del.")
 	sums := make([]plannersim.Result, len(c.layouts()))
 	for _, seed := range c.Seeds {
 		for i, l := range c.layouts() {
@@ -78,6 +78,7 @@ func (c *command) areas(ctx context.Context) error {
 			}
 			printShared(fmt.Sprint(seed), l, r)
 			sum := &sums[i]
+			sum.HandedOver += r.HandedOver
 			sum.Missions, sum.Refused, sum.Delivered, sum.FlownKm = sum.Missions+r.Missions, sum.Refused+r.Refused, sum.Delivered+r.Delivered, sum.FlownKm+r.FlownKm
 			for p, of := range r.Priorities {
 				sum.Priorities[p].OnTime += of.OnTime
@@ -113,6 +114,6 @@ func printShared(seed string, l layout, r plannersim.Result) {
 		return fmt.Sprintf("%.1f %%", 100*float64(of.OnTime)/float64(max(1, of.OnTime+of.Late)))
 	}
 	decisions := r.Missions + r.Refused
-	fmt.Fprintf(cli.Stdout, "%-5s %-42s %9d %7.1f %% %10s %10s %10s %10d %7.1f\n", seed, l, decisions, 100*float64(r.Refused)/float64(max(1, decisions)),
+	fmt.Fprintf(cli.Stdout, "%-5s %-42s %9d %7.1f %% %9d %10s %10s %10s %10d %7.1f\n", seed, l, decisions, 100*float64(r.Refused)/float64(max(1, decisions)), r.HandedOver,
 		share(domain.PriorityCritical), share(domain.PriorityHigh), share(domain.PriorityStandard), r.Delivered, r.FlownKm/float64(max(1, r.Delivered)))
 }

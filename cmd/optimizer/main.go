@@ -142,7 +142,7 @@ func (c *onceCommand) Run(ctx context.Context) error {
 type planning struct {
 	clients *connect.Clients
 	clock   *simclock.Clock
-	locks   lock.Store
+	locks   *lock.Observed
 	runner  *dispatch.Runner
 	log     *slog.Logger
 }
@@ -194,6 +194,10 @@ func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval tim
 	for _, id := range c.Depot {
 		cfg.Depots = append(cfg.Depots, domain.DepotID(id))
 	}
-	store := firestoretx.New(p.clients.Firestore, firestoretx.Config{Now: p.clock.Now})
+	stored := firestoretx.Config{Now: p.clock.Now}
+	if p.clients.LockStore.Set() {
+		stored.Counters = p.locks
+	}
+	store := firestoretx.New(p.clients.Firestore, stored)
 	return dispatch.NewRunner(store, p.locks, dispatch.PublishDecisions(publisher, c.Format), uuid.NewString, p.clock, cfg, p.log, p.clients.Meter)
 }

@@ -118,7 +118,7 @@ func (f Fleet) Day() []Part {
 			Reads: (2*k + 2) * (2 + k), Writes: 2*k*4 + 6, Deletes: 2*k + 3, RPCs: 4 * (2*k + 2),
 		}.times(missions)},
 		{"sweeps", Usage{
-			Reads: f.SweepReads() + lockReads, Writes: lockWrites, RPCs: 13,
+			Reads: f.SweepReads() + lockReads, Writes: lockWrites, RPCs: 15,
 		}.times(day / sweepEvery)},
 		// With the look at the lock's counter for the cycle's first decision.
 		{"cycles", Usage{
@@ -138,18 +138,18 @@ func (f Fleet) waiting() float64 { return f.underWay() / 4 }
 func (f Fleet) underWay() float64 { return float64(f.Drones) * f.OnMission * f.OrdersPerMission }
 
 // SweepReads is what one sweep reads: every bound or idle drone, every
-// active mission, every open order. Commands that are owed are few.
+// active mission, every open order, every depot. Commands that are owed are few.
 func (f Fleet) SweepReads() float64 {
 	n := float64(f.Drones)
-	return 2*n*f.OnMission + n*f.Idle + f.underWay() + f.waiting()
+	return 2*n*f.OnMission + n*f.Idle + f.underWay() + f.waiting() + float64(f.Depots)
 }
 
 // SnapshotReads is what the snapshot of one depot's cycle reads: its idle
-// drones, those in flight with their missions and orders, all orders that wait, whichever
-// depot may serve them, and all depots and warehouses.
+// drones, those in flight with their missions and orders, the orders that it plans, and all
+// depots and warehouses.
 func (f Fleet) SnapshotReads() float64 {
-	ofDepot := float64(f.Drones)*(f.Idle+2*f.OnMission) + f.underWay()
-	return ofDepot/float64(f.Depots) + f.waiting() + float64(f.Depots+f.Warehouses)
+	ofDepot := float64(f.Drones)*(f.Idle+2*f.OnMission) + f.underWay() + f.waiting()
+	return ofDepot/float64(f.Depots) + float64(f.Depots+f.Warehouses)
 }
 
 // CensusRPCs is what a census takes: 14 counts, and the oldest order of each of 3

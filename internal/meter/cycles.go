@@ -26,14 +26,16 @@ type Cycles struct {
 	Amended Counter
 	// Exchanged counts the orders that these take from drones for other ones.
 	Exchanged Counter
+	// HandedOver counts orders that a cycle handed over to another area.
+	HandedOver Counter
 
 	run, skipped, failed, clockWrong Counter
 
 	mu       sync.Mutex
 	period   time.Duration
 	ended    time.Time
-	obstacle string           // why the cycles since have not ended
-	unserved map[string]int64 // orders by priority
+	obstacle string              // why the cycles since have not ended
+	unserved map[string]unserved // by area
 }
 
 // count is the counter of an outcome.
@@ -99,17 +101,43 @@ func (c *Cycles) LastEnded() time.Time {
 	return c.ended
 }
 
-// SetUnserved stores how many orders of each priority no depot has served, as the last
-// cycle found. Every depot's cycle sees all orders.
-func (c *Cycles) SetUnserved(byPriority map[string]int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unserved = maps.Clone(byPriority)
+// unservedCounts is how long what an area's cycle left counts: another process may run the
+// area's cycles by now, or the area is gone.
+const unservedCounts = 5 * time.Minute
+
+// unserved is what the latest cycle of an area left.
+type unserved struct {
+	byPriority map[string]int64
+	at         time.Time
 }
 
-// Unserved returns the counts that SetUnserved stored last.
+// SetUnserved stores how many orders of each priority no area has served, of those that an
+// area plans, as its latest cycle found.
+func (c *Cycles) SetUnserved(area string, byPriority map[string]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unserved == nil {
+		c.unserved = map[string]unserved{}
+	}
+	c.unserved[area] = unserved{maps.Clone(byPriority), time.Now()}
+}
+
+// Unserved sums up what the areas' latest cycles left; nil before the first.
 func (c *Cycles) Unserved() map[string]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.unserved)
+	var sum map[string]int64
+	for area, of := range c.unserved {
+		if time.Since(of.at) > unservedCounts {
+			delete(c.unserved, area)
+			continue
+		}
+		if sum == nil {
+			sum = map[string]int64{}
+		}
+		for priority, n := range of.byPriority {
+			sum[priority] += n
+		}
+	}
+	return sum
 }

@@ -57,6 +57,8 @@ var (
 		"Published decisions that change a mission under way. How they were judged is among the decisions, by reason.")
 	exchangedTotal = describe("orders_exchanged_total", counter,
 		"Orders that published amendments take from a drone in flight before it has fetched them, so that another one serves them or a CRITICAL one has room.")
+	handOversTotal = describe("orders_handed_over_total", counter,
+		"Orders handed over to another planning area, because their own could not serve them in time.")
 	sweepsTotal = describe("sweeps_total", counter,
 		"Completed sweeps, which look for what no message reports, such as silent drones and overdue missions.")
 	sweepsSkippedTotal = describe("sweeps_skipped_total", counter,

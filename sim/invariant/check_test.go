@@ -161,6 +161,15 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 		{"I2", "order is pinned by the decision", func(h *History) { set(h, "order O1 2", "pinnedDroneId", "D1") }},              // F-OPR-05
 		{"I2", "order pinned to another drone is assigned", func(h *History) { set(h, "order O1 1", "pinnedDroneId", "D9") }},
 		{"I2", "order is assigned to a forbidden drone", func(h *History) { set(h, "order O1 1", "forbiddenDroneIds", "D9, D1") }},
+		{"I2", "order gets another planning depot by the decision", func(h *History) { set(h, "order O1 2", "planningDepotId", "DEPOT") }}, // F-ARE-05
+		{"I2", "order is handed over by an operator", func(h *History) { event(h, "order O6 3").Cause = domain.CauseOperator }},
+		{"I2", "order is handed over to the depot that has it", func(h *History) { set(h, "order O6 3", "planningDepotId", "DEPOT") }},
+		{"I2", "order is handed over without a trace", func(h *History) { set(h, "order O6 3", "handedOverBy", "") }},
+		{"I2", "order is handed over back", func(h *History) {
+			set(h, "order O6 2", "handedOverBy", "DEPOT-2")
+			set(h, "order O6 3", "handedOverBy", "DEPOT-2, DEPOT")
+		}},
+		{"I8", "order's document has another planning depot", func(h *History) { parcel(h, "O6").PlanningDepotID = "DEPOT" }},
 		{"I2", "drone is grounded by a report", func(h *History) { set(h, "drone D1 2", "grounded", true) }}, // F-OPR-01
 		{"I2", "grounded drone is bound", func(h *History) {
 			set(h, "drone D1 2", "grounded", true)

@@ -17,7 +17,7 @@ type transition struct{ from, to string }
 var orderTransitions = map[transition][]domain.Cause{
 	{"", string(domain.OrderPending)}:                                {domain.CauseOrder},
 	{"", string(domain.OrderCancelled)}:                              {domain.CauseOrder}, // the cancellation came first
-	{string(domain.OrderPending), string(domain.OrderPending)}:       {domain.CauseOrder, domain.CauseOperator, domain.CauseSweeper, domain.CauseTelemetry},
+	{string(domain.OrderPending), string(domain.OrderPending)}:       {domain.CauseOrder, domain.CauseOperator, domain.CauseSweeper, domain.CauseTelemetry, domain.CauseCycle},
 	{string(domain.OrderPending), string(domain.OrderDelivered)}:     {domain.CauseTelemetry}, // by late evidence, as the next two
 	{string(domain.OrderAssigned), string(domain.OrderDelivered)}:    {domain.CauseTelemetry},
 	{string(domain.OrderDelivered), string(domain.OrderDelivered)}:   {domain.CauseTelemetry},
@@ -174,10 +174,41 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	for _, key := range []string{"pinnedDroneId", "forbiddenDroneIds"} {
 		c.expect(after.Cause == domain.CauseOperator || text(after, key) == text(before, key), "I2", e, "gets another %s by %s at revision %d", key, after.Cause, after.Revision)
 	}
+	c.legalPlanningDepot(e, before, after)
 	for _, key := range []string{"priority", "deadline"} {
 		byRequest := after.Cause == domain.CauseOrder || after.Cause == domain.CauseOperator
 		c.expect(byRequest || text(before, key) == "" || text(after, key) == text(before, key), "I2", e, "gets another %s by %s at revision %d", key, after.Cause, after.Revision)
 	}
+}
+
+// legalPlanningDepot checks who plans an order from now on. Only a cycle hands it over, away
+// from the depot that plans it and to none that did before.
+func (c *checker) legalPlanningDepot(e entity, before, after domain.Event) {
+	_, known := before.State["planningDepotId"]
+	if _, recorded := after.State["planningDepotId"]; !known || !recorded {
+		return // an earlier version wrote it
+	}
+	was, is := text(before, "planningDepotId"), text(after, "planningDepotId")
+	earlier, later := list(before, "handedOverBy"), list(after, "handedOverBy")
+	if after.Cause == domain.CauseCycle {
+		c.expect(was != "" && is != was && !slices.Contains(earlier, is) && slices.Equal(later, append(earlier, was)) && len(later) <= domain.MaxHandOvers, "I2", e,
+			"is handed over from depot %q to %q at revision %d, by %v after %v", was, is, after.Revision, later, earlier)
+		return
+	}
+	if is == was && slices.Equal(later, earlier) {
+		return
+	}
+	legal := after.Cause == domain.CauseOrder || after.Cause == domain.CauseSweeper
+	c.expect(legal && after.To == string(domain.OrderPending) && len(later) == 0, "I2", e,
+		"gets planning depot %q, handed over by %v, by %s at revision %d", is, later, after.Cause, after.Revision)
+}
+
+// list is a list of ids in an event's state.
+func list(e domain.Event, key string) []string {
+	if joined := text(e, key); joined != "" {
+		return strings.Split(joined, ", ")
+	}
+	return nil
 }
 
 // onlyChanged reports whether nothing but the named parts of a state changed. What an

@@ -38,6 +38,11 @@ func goodHistory() History {
 	s.cancelled("O8") // the cancellation overtook the order
 	s.cancelled("O7")
 	s.refuse("future")
+	// There was no depot when O6 came; one that was added hands it over to another.
+	s.order("O6", domain.CauseSweeper, func(o *domain.Order) { o.PlanningDepotID = "DEPOT" })
+	s.order("O6", domain.CauseCycle, func(o *domain.Order) {
+		o.PlanningDepotID, o.HandedOverBy = "DEPOT-2", []domain.DepotID{"DEPOT"}
+	})
 
 	// D1 flies two orders and is done.
 	s.apply("C1-D1", "001", "M1", "D1", "O1", "O2")

@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
@@ -140,9 +142,28 @@ func (r *replay) reach(stop domain.Waypoint) {
 	}
 }
 
-// snapshot is what a cycle of the area reads now.
+// snapshot is what a cycle of the area reads now: its drones and the orders that it plans.
 func (r *replay) snapshot(area domain.Area) domain.Snapshot {
 	s := domain.Snapshot{Time: r.now, ReadTime: r.now, Depot: area.Depots[0], Neighbours: area.Depots[1:], Warehouses: r.world.Warehouses}
+	for _, d := range r.world.Depots {
+		if !area.Has(d.ID) {
+			s.Beyond = append(s.Beyond, d)
+		}
+	}
+	s.Drones = r.idle(area)
+	if r.mayAmend {
+		s.Flights = r.inFlight(area)
+	}
+	for _, o := range r.pending {
+		if o.Waits() && area.Has(o.PlanningDepotID) {
+			s.Orders = append(s.Orders, *o)
+		}
+	}
+	return s
+}
+
+// idle are the drones of an area that a cycle is offered now.
+func (r *replay) idle(area domain.Area) (idle []domain.Drone) {
 	for i := range r.drones {
 		t := &r.drones[i]
 		if t.mission != nil || t.report.Status != domain.DroneIdle || t.report.Battery <= 20 || !area.Has(t.static.HomeDepotID) {
@@ -150,17 +171,41 @@ func (r *replay) snapshot(area domain.Area) domain.Snapshot {
 		}
 		d := t.static
 		d.Status, d.Position, d.Battery, d.LastUpdate = domain.DroneIdle, t.report.Position, t.report.Battery, r.now
-		s.Drones = append(s.Drones, d)
+		idle = append(idle, d)
 	}
-	if r.mayAmend {
-		s.Flights = r.inFlight(area)
+	return idle
+}
+
+// handOver gives what an area's cycle cannot serve in time to others that can, as the
+// optimizer does at the end of a cycle. It returns how many orders.
+func (r *replay) handOver(planned planner.Result, snap domain.Snapshot) int {
+	left := planner.LeftoversOf(planned.Usable(), planned.Plan.Unserved, planned.Obstacles, snap)
+	e := planner.Elsewhere{Depots: left.Depots(), Waiting: map[domain.DepotID]int{}}
+	if len(e.Depots) == 0 {
+		return 0
 	}
-	for _, o := range r.pending {
-		if o.Status == domain.OrderPending && !o.Held {
-			s.Orders = append(s.Orders, *o)
+	there := domain.Area{Depots: e.Depots}
+	e.Idle = r.idle(there)
+	for i := range r.drones {
+		if d := r.drones[i].static; left.NeedAllDrones() && there.Has(d.HomeDepotID) {
+			e.All = append(e.All, d)
 		}
 	}
-	return s
+	for _, o := range r.pending {
+		if o.Waits() {
+			e.Waiting[o.PlanningDepotID]++
+		}
+	}
+	list := left.HandOvers(e)
+	for _, h := range list {
+		o := r.orders[h.OrderID]
+		change, err := policy.HandOverOrder(o, there.Has(h.To), h, snap.CycleID, r.now)
+		if err != nil {
+			continue
+		}
+		*o = change.Orders[0]
+	}
+	return len(list)
 }
 
 // takenError says that another area's cycle has given an order to a drone.

@@ -18,6 +18,8 @@ type Result struct {
 	// Refused is how many decisions came too late for one of their orders: another area's
 	// cycle had given it to a drone.
 	Refused int
+	// HandedOver is how often an area gave an order to another one.
+	HandedOver int
 	// Held is how many orders wait for an operator at the end, because a drone failed.
 	Held int
 	// Amendments of missions under way.

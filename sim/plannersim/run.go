@@ -44,6 +44,7 @@ func Run[P Planner](ctx context.Context, s Scenario, newPlanner func() P) (Resul
 	for r.now.Sub(Begin) < s.Duration {
 		for arrived < len(orders) && !orders[arrived].CreatedAt.After(r.now) {
 			o := &orders[arrived]
+			o.PlanningDepotID = policy.PlanningDepot(w.Depots, o.Delivery)
 			r.orders[o.ID] = o
 			r.pending = append(r.pending, o)
 			arrived++
@@ -80,6 +81,7 @@ func (r *replay) runCycle(ctx context.Context, result *Result, p Planner, snap d
 		return err
 	}
 	result.observe(snap)
+	defer func() { result.HandedOver += r.handOver(planned, snap) }()
 	for _, d := range planner.DecisionsOf(planned.Plan, snap) {
 		err := r.assign(d, latency)
 		if taken := (*takenError)(nil); errors.As(err, &taken) && slices.ContainsFunc(snap.Orders, func(o domain.Order) bool { return o.ID == taken.order }) {

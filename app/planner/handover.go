@@ -1,0 +1,181 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+const (
+	// maxLeftovers is how many orders a cycle tries to hand over, the most urgent first.
+	maxLeftovers = 200
+	// maxDepotsAsked is how many depots of other areas a cycle looks at, the nearest to
+	// an order first: as many as one query takes.
+	maxDepotsAsked = 30
+	// ordersForDrone is how many orders a cycle hands over for an idle drone of another
+	// area, whose cycle makes better routes of many to choose from.
+	ordersForDrone = 8
+	// handOverTakes is how much later a drone of another area sets out: its next cycle
+	// has to find the order.
+	handOverTakes = 10 * time.Second
+)
+
+// Leftovers are the orders of a plan that another area may serve in time and this one
+// cannot.
+type Leftovers struct {
+	problem solver.Problem
+	list    []leftover
+	beyond  []domain.Depot
+}
+
+// leftover is one of them.
+type leftover struct {
+	order  domain.Order
+	index  int // in the problem
+	reason solver.Reason
+	never  bool // no drone of the area can carry it, however long it waits
+	// byChoice says that the area has a drone for it, and keeps that for CRITICAL orders.
+	byChoice bool
+	left     time.Duration
+}
+
+// LeftoversOf are the leftovers of a plan made from the snapshot. Unserved orders that wait
+// for a better route are none, nor are those that no warehouse supplies.
+func LeftoversOf(p solver.Problem, unserved []solver.Unserved, obstacles []domain.Obstacles, snap domain.Snapshot) Leftovers {
+	l := Leftovers{problem: p, beyond: snap.Beyond}
+	if len(snap.Beyond) == 0 {
+		return l
+	}
+	area := domain.Area{Depots: snap.Depots()}
+	for i, u := range unserved {
+		one := leftover{order: snap.Orders[u.Index], index: u.Index, reason: u.Reason, left: p.Orders[u.Index].Due(p.Now).Sub(p.Now)}
+		switch u.Reason {
+		case solver.InvalidInput, solver.NoCompatibleWarehouse, solver.WaitsForBetterRoute:
+			continue
+		case solver.KeptForCritical:
+			one.byChoice = true
+		case solver.OutOfRange, solver.OverCapacity, solver.NoDroneAllowed:
+			one.never = true
+		case solver.NoDroneFree, solver.DeadlineUnreachable:
+			one.never = obstacles[i].Counted() && obstacles[i].Free+obstacles[i].Busy == 0 || !obstacles[i].Counted() && len(p.Drones) == 0
+		}
+		if area.Has(one.order.PlanningDepotID) && len(one.order.HandedOverBy) < domain.MaxHandOvers && (one.never || one.left > handOverTakes) {
+			l.list = append(l.list, one)
+		}
+	}
+	slices.SortStableFunc(l.list, func(a, b leftover) int {
+		return cmp.Or(cmp.Compare(b.order.Priority, a.order.Priority), a.order.Deadline.Compare(b.order.Deadline))
+	})
+	l.list = l.list[:min(len(l.list), maxLeftovers)]
+	return l
+}
+
+// Depots are the depots of other areas that can be near enough, the nearest first.
+func (l Leftovers) Depots() []domain.Depot {
+	type asked struct {
+		depot  domain.Depot
+		metres float64
+	}
+	var list []asked
+	for _, d := range l.beyond {
+		nearest, near := 0.0, false
+		for _, o := range l.list {
+			m := d.Position.DistanceMetres(o.order.Delivery)
+			inReach := o.never || m/1000 <= model.DefaultSpeedKmh*o.left.Hours()
+			if inReach && !slices.Contains(o.order.HandedOverBy, d.ID) && (!near || m < nearest) {
+				nearest, near = m, true
+			}
+		}
+		if near {
+			list = append(list, asked{d, nearest})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b asked) int { return cmp.Compare(a.metres, b.metres) })
+	depots := make([]domain.Depot, min(len(list), maxDepotsAsked))
+	for i := range depots {
+		depots[i] = list[i].depot
+	}
+	return depots
+}
+
+// NeedAllDrones reports whether there is an order that no drone of the area can ever carry,
+// so that also drones that are not free elsewhere count.
+func (l Leftovers) NeedAllDrones() bool {
+	return slices.ContainsFunc(l.list, func(o leftover) bool { return o.never })
+}
+
+// Elsewhere is what a cycle knows of other areas.
+type Elsewhere struct {
+	Depots  []domain.Depot
+	Idle    []domain.Drone         // drones that their cycles are offered
+	All     []domain.Drone         // all of their drones, if Leftovers.NeedAllDrones
+	Waiting map[domain.DepotID]int // orders that each depot plans
+}
+
+// HandOvers says which orders which depot had better plan: one with an idle drone that
+// brings the order in time, so the order goes where the soonest such drone lives. A drone
+// is counted for ordersForDrone orders, those that wait there among them unless the order
+// is CRITICAL. An order for which the area keeps a drone back goes only where none waits.
+// An order that no drone of the area can ever carry goes where any drone can, idle or not.
+func (l Leftovers) HandOvers(e Elsewhere) []domain.HandOver {
+	p := l.problem
+	p.Depots = nil
+	for _, d := range e.Depots {
+		p.Depots = append(p.Depots, solver.Depot{ID: string(d.ID), At: location(d.Position)})
+	}
+	f := newDirectFlights(&p)
+	idle, all := dronesOf(e.Idle), dronesOf(e.All)
+	for i, d := range all {
+		all[i] = f.charged(d)
+	}
+	spare, homes := map[string]int{}, map[string]string{}
+	for _, d := range idle {
+		spare[d.HomeDepotID] += ordersForDrone
+	}
+	for _, d := range slices.Concat(all, idle) {
+		homes[d.ID] = d.HomeDepotID
+	}
+	for depot, n := range e.Waiting {
+		spare[string(depot)] -= n
+	}
+	given := map[string]int{}
+	var list []domain.HandOver
+	for _, o := range l.list {
+		urgent := o.order.Priority == domain.PriorityCritical
+		mayPlan := func(d solver.Drone) bool {
+			return !slices.Contains(o.order.HandedOverBy, domain.DepotID(d.HomeDepotID))
+		}
+		mayFly := func(d solver.Drone) bool {
+			waiting := e.Waiting[domain.DepotID(d.HomeDepotID)]
+			return given[d.ID] < ordersForDrone && mayPlan(d) && (urgent || spare[d.HomeDepotID] > 0) && (!o.byChoice || waiting == 0)
+		}
+		order := &p.Orders[o.index]
+		took, drone := f.earliest(order, only(idle, mayFly))
+		if took == never || took+handOverTakes > o.left {
+			drone = ""
+			if o.never {
+				_, drone = f.earliest(order, only(all, mayPlan))
+			}
+		}
+		if drone == "" {
+			continue
+		}
+		home := homes[drone]
+		given[drone]++
+		spare[home]--
+		list = append(list, domain.HandOver{
+			OrderID: o.order.ID, From: o.order.PlanningDepotID, To: domain.DepotID(home),
+			Reason: fmt.Sprintf("%s; drone %s of %s can serve it", o.reason, drone, home),
+		})
+	}
+	return list
+}
+
+func only(drones []solver.Drone, pass func(solver.Drone) bool) []solver.Drone {
+	return slices.DeleteFunc(slices.Clone(drones), func(d solver.Drone) bool { return !pass(d) })
+}

@@ -1,0 +1,64 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Reasons against handing an order over.
+const (
+	ReasonPlannedElsewhere Reason = "PLANNED_ELSEWHERE" // another depot plans it by now
+	ReasonDepotUnknown     Reason = "DEPOT_UNKNOWN"
+	ReasonHandedOverBefore Reason = "HANDED_OVER_BEFORE" // by the depot that is to have it
+	ReasonTooManyHandOvers Reason = "TOO_MANY_HAND_OVERS"
+)
+
+// HandOverOrder makes another depot plan an order that waits. order is nil if there is
+// none; known says whether there is a depot to.To. No depot gets an order back, and an
+// order is handed over domain.MaxHandOvers times at most, so that it is not passed on for
+// ever. A hand-over voids no plan: it happens beside decisions about the order, of which
+// the first to be applied wins.
+func HandOverOrder(order *domain.Order, known bool, h domain.HandOver, cycle domain.CycleID, now time.Time) (Change, error) {
+	id := string(h.OrderID)
+	switch {
+	case order == nil:
+		return Change{}, reject(ReasonNotFound, id, "no such order")
+	case order.Status != domain.OrderPending:
+		return Change{}, reject(ReasonNotPending, id, "the order is %s; only a PENDING one can be handed over", order.Status)
+	case order.Held:
+		return Change{}, reject(ReasonOrderHeld, id, "it waits for an operator")
+	case order.PlanningDepotID != h.From:
+		return Change{}, reject(ReasonPlannedElsewhere, id, "depot %q plans it, not %q", order.PlanningDepotID, h.From)
+	case !known:
+		return Change{}, reject(ReasonDepotUnknown, id, "no depot %q; hand it over to one that exists", h.To)
+	case h.To == h.From || slices.Contains(order.HandedOverBy, h.To):
+		return Change{}, reject(ReasonHandedOverBefore, id, "depot %s has planned it already", h.To)
+	case len(order.HandedOverBy) >= domain.MaxHandOvers:
+		return Change{}, reject(ReasonTooManyHandOvers, id, "it was handed over %d times, the most there can be", len(order.HandedOverBy))
+	}
+	o := *order
+	o.PlanningDepotID, o.PlanningSince = h.To, now
+	o.HandedOverBy = append(slices.Clone(o.HandedOverBy), h.From)
+	r := &recorder{now: now, cause: domain.CauseCycle, cycle: cycle}
+	r.order(*order, &o, fmt.Sprintf("handed over by depot %s to %s: %s", h.From, h.To, h.Reason))
+	return r.change, nil
+}
+
+// AdmitHandOvers judges the fence of what a cycle hands over, as a decision's is judged.
+// The verdict is the fence to store; the error is a Rejection.
+func (p MissionAssignmentPolicy) AdmitHandOvers(s DecisionState, b domain.HandOvers) (Verdict, error) {
+	d := domain.Decision{DepotID: b.DepotID, Fence: b.Fence, CycleID: b.CycleID}
+	c := decisionCase{MissionAssignmentPolicy: p, DecisionState: s, decision: d}
+	for _, objection := range []struct {
+		reason Reason
+		detail string
+	}{{ReasonFenceMissing, c.fenceMissing()}, {ReasonFenceUnknown, c.fenceUnknown()}, {ReasonStaleFence, c.staleFence()}} {
+		if objection.detail != "" {
+			return Verdict{}, reject(objection.reason, string(b.CycleID), "%s", objection.detail)
+		}
+	}
+	return s.fenceVerdict(d), nil
+}
