@@ -155,6 +155,7 @@ type Cycle struct {
 	Orders       int
 	Missions     int     // new ones published
 	Amended      int     // missions under way that it published a change of
+	Standby      int     // missions without orders that it published, new or changed
 	Assigned     int     // orders of the new missions, and those that amendments add
 	Exchanged    int     // orders that amendments take away, for other drones
 	HandedOver   int     // unserved orders that other areas plan from now on

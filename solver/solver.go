@@ -22,6 +22,8 @@ type (
 	Stop      = model.Stop
 	Route     = model.Route
 	Amendment = model.Amendment
+	Standing  = model.Standing
+	Standby   = model.Standby
 	Reason    = model.Reason
 	Unserved  = model.Unserved
 	Ignored   = model.Ignored
@@ -39,6 +41,8 @@ const (
 	WarehousePickup = model.WarehousePickup
 	Delivery        = model.Delivery
 	DepotReturn     = model.DepotReturn
+	Charge          = model.Charge
+	Wait            = model.Wait
 
 	NoCompatibleWarehouse = model.NoCompatibleWarehouse
 	OutOfRange            = model.OutOfRange

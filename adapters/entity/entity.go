@@ -374,6 +374,7 @@ type Cycle struct {
 	Missions     int                 `json:"missions"`
 	Amended      int                 `json:"amended"`
 	HandedOver   int                 `json:"handedOver"`
+	Standby      int                 `json:"standby"`
 	Assigned     int                 `json:"assigned"`
 	Exchanged    int                 `json:"exchanged"`
 	Objective    string              `json:"objective,omitempty"`
@@ -398,7 +399,7 @@ type Unserved struct {
 func OfCycle(c domain.Cycle) Cycle {
 	return Cycle{
 		ID: c.ID, DepotID: c.DepotID, DepotIDs: c.DepotIDs, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
-		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Flights: c.Flights, Orders: c.Orders, Missions: c.Missions, Amended: c.Amended, HandedOver: c.HandedOver, Assigned: c.Assigned, Exchanged: c.Exchanged,
+		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Flights: c.Flights, Orders: c.Orders, Missions: c.Missions, Amended: c.Amended, HandedOver: c.HandedOver, Standby: c.Standby, Assigned: c.Assigned, Exchanged: c.Exchanged,
 		Objective: c.Objective, DistanceKm: Number(c.DistanceKm),
 		Unserved: OrEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved {
 			return Unserved{u.OrderID, u.Reason, obstacles(u.Obstacles)}

@@ -365,6 +365,7 @@ var cycleCodec = codec[domain.Cycle]{
 	whole("orders", func(c *domain.Cycle) *int { return &c.Orders }),
 	whole("missions", func(c *domain.Cycle) *int { return &c.Missions }),
 	whole("amended", func(c *domain.Cycle) *int { return &c.Amended }),
+	whole("standby", func(c *domain.Cycle) *int { return &c.Standby }),
 	whole("assigned", func(c *domain.Cycle) *int { return &c.Assigned }),
 	whole("exchanged", func(c *domain.Cycle) *int { return &c.Exchanged }),
 	whole("handedOver", func(c *domain.Cycle) *int { return &c.HandedOver }),

@@ -75,6 +75,9 @@ type Config struct {
 	// Confidence is the share of flights that is to be in time although they are late as
 	// those of the past; default learning.DefaultConfidence.
 	Confidence float64
+	// Position sends drones that nobody needs to where CRITICAL orders are expected. It does
+	// nothing if missions under way stay as they are.
+	Position bool
 	// Immediate plans without a reserve, see planner.Config.
 	Immediate bool
 	// MinBattery (percent) and MaxSilence select the drones that are offered;

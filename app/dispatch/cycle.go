@@ -41,6 +41,7 @@ func (r *Runner) NewMemory() *Memory {
 		Options:   solver.Options{TimeLimit: r.cfg.SolveLimit, Iterations: r.cfg.Iterations, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed},
 		Params:    r.cfg.Params,
 		Immediate: r.cfg.Immediate,
+		Position:  r.cfg.Position && !r.cfg.NoAmendments,
 		TurnTime:  r.cfg.TurnTime,
 		Refused:   r.planRefused,
 	}, time.Now)}
@@ -175,6 +176,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	failed, err := countPublished(c, p, results)
 	r.meter.Cycles.Amended.Add(int64(c.Amended))
 	r.meter.Cycles.Exchanged.Add(int64(c.Exchanged))
+	r.meter.Cycles.Standby.Add(int64(c.Standby))
 	if err == nil {
 		memory.planner.ObserveLeadTime(r.clock.Since(p.began))
 	}
@@ -205,10 +207,13 @@ func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []dom
 			given = p.added[d.DroneID]
 		}
 		if err == nil {
-			if d.Amends() {
+			switch {
+			case len(d.OrderIDs) == 0:
+				c.Standby++
+			case d.Amends():
 				c.Amended++
 				c.Exchanged += p.released[d.DroneID]
-			} else {
+			default:
 				c.Missions++
 			}
 			c.Assigned += len(given)
@@ -295,7 +300,14 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	r.meter.Cycles.SetUnserved(string(c.DepotID), countUnserved(plan.Unserved, snap, intervalsPerRound*r.cfg.Interval))
 	distances, added, released := map[domain.DroneID]float64{}, map[domain.DroneID][]domain.OrderID{}, map[domain.DroneID]int{}
 	for _, route := range plan.Routes {
-		distances[domain.DroneID(route.DroneID)] = route.DistanceKm
+		drone := domain.DroneID(route.DroneID)
+		distances[drone] = route.DistanceKm
+		for _, id := range route.OrderIDs() { // if the drone is on a mission without orders
+			added[drone] = append(added[drone], domain.OrderID(id))
+		}
+	}
+	for _, s := range plan.Standby {
+		distances[domain.DroneID(s.DroneID)] = s.DistanceKm
 	}
 	for _, a := range plan.Amendments {
 		drone := domain.DroneID(a.DroneID)

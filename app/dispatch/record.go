@@ -128,7 +128,7 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 	}
 	r.log.Log(ctx, level, "cycle", slog.String("cycle_id", string(c.ID)), slog.String("outcome", string(c.Outcome)),
 		slog.String("depot_id", string(c.DepotID)), slog.String("fence", c.Fence),
-		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions), slog.Int("amended", c.Amended),
+		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions), slog.Int("amended", c.Amended), slog.Int("standby", c.Standby),
 		slog.Int("assigned", c.Assigned), slog.Int("handed_over", c.HandedOver), slog.Int("exchanged", c.Exchanged), slog.String("objective", c.Objective),
 		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
 	recorded, _ := r.faults.Load(c.DepotID)

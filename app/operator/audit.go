@@ -182,7 +182,7 @@ func (s story) printNow(d *Desk) {
 		c := *s.cycle
 		say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
 		say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
-		say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders%s; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoAmended(c.Amended, c.Exchanged), c.Assigned, alsoHandedOver(c.HandedOver), cmp.Or(c.Objective, "no plan"))
+		say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders%s; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoChanged(c), c.Assigned, alsoHandedOver(c.HandedOver), cmp.Or(c.Objective, "no plan"))
 		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
 		for _, what := range c.LeftOut {
 			say("  left out: %s", what)
@@ -223,16 +223,19 @@ func alsoHandedOver(n int) string {
 	return fmt.Sprintf(", %d handed over to other depots", n)
 }
 
-// alsoAmended names the missions that a cycle changed under way, and how many orders it took
-// from them; "" if there are none.
-func alsoAmended(missions, exchanged int) string {
+// alsoChanged names the missions that a cycle changed under way, how many orders it took from
+// them, and those without orders; "" if there are none.
+func alsoChanged(c domain.Cycle) (also string) {
 	switch {
-	case missions == 0:
-		return ""
-	case exchanged == 0:
-		return fmt.Sprintf(" and %d amended ones", missions)
+	case c.Exchanged > 0:
+		also = fmt.Sprintf(" and %d amended ones, which give up %d orders,", c.Amended, c.Exchanged)
+	case c.Amended > 0:
+		also = fmt.Sprintf(" and %d amended ones", c.Amended)
 	}
-	return fmt.Sprintf(" and %d amended ones, which give up %d orders,", missions, exchanged)
+	if c.Standby > 0 {
+		also += fmt.Sprintf(" (and %d without orders)", c.Standby)
+	}
+	return also
 }
 
 func (s story) printMission(say func(string, ...any)) {

@@ -47,6 +47,9 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 	drone.SpeedKmh = learned.SpeedOf(f.Drone.ID)
 	route := f.Mission.Route
 	n := len(route)
+	if f.Mission.Standby() && !isHomebound(f) {
+		return solver.Flight{}, false // see foretellStanding
+	}
 	if n == 0 || route[n-1].Type != domain.WaypointDepotReturn {
 		return solver.Flight{}, false
 	}
@@ -136,9 +139,12 @@ func stopOf(w domain.Waypoint) solver.Stop {
 	kinds := map[domain.WaypointType]solver.StopKind{
 		domain.WaypointDepotStart: solver.DepotStart, domain.WaypointWarehousePickup: solver.WarehousePickup,
 		domain.WaypointHospitalDelivery: solver.Delivery, domain.WaypointDepotReturn: solver.DepotReturn,
-		domain.WaypointCharge: 0, domain.WaypointWait: 0, // of missions that are not planned as flights
+		domain.WaypointCharge: solver.Charge, domain.WaypointWait: solver.Wait,
 	}
-	return solver.Stop{Kind: kinds[w.Type], At: location(w.Position), OrderID: string(w.OrderID), WarehouseID: string(w.WarehouseID)}
+	return solver.Stop{
+		Kind: kinds[w.Type], At: location(w.Position), OrderID: string(w.OrderID), WarehouseID: string(w.WarehouseID),
+		ChargeToPercent: w.ChargeToPercent, Until: w.WaitUntil,
+	}
 }
 
 // ordersAhead are the orders of a flight that are still to be delivered along the stops,

@@ -16,13 +16,19 @@ import (
 const patience = time.Minute
 
 // inReserveOrder lists the free drones, those first that are best kept in
-// reserve: with just the charge that CRITICAL orders need, so that the fullest
-// are there for the longest routes.
+// reserve: those that wait at positions already, then those with just the charge that
+// CRITICAL orders need, so that the fullest are there for the longest routes.
 func (l *lookAhead) inReserveOrder() []solver.Drone {
 	enough := l.demand.urgentCharge(l.directFlights)
 	rest, _ := l.byAdvance()
 	rest = l.unused(rest)
 	slices.SortStableFunc(rest, func(a, b solver.Drone) int {
+		if waits := l.waits(a.ID); waits != l.waits(b.ID) {
+			if waits {
+				return -1
+			}
+			return 1
+		}
 		if less := a.BatteryPercent < enough; less != (b.BatteryPercent < enough) {
 			if less {
 				return 1
@@ -40,6 +46,24 @@ func (l *lookAhead) inReserveOrder() []solver.Drone {
 	}
 	isPinned := func(d solver.Drone) bool { return pinned[d.ID] }
 	return append(slices.DeleteFunc(slices.Clone(rest), isPinned), slices.DeleteFunc(rest, func(d solver.Drone) bool { return !isPinned(d) })...)
+}
+
+// waits reports whether a drone waits at a position or flies to it.
+func (l *lookAhead) waits(drone string) bool {
+	s := l.standing[drone]
+	return s != nil && s.Stops[0].Kind == solver.Wait
+}
+
+// beside is the reserve to keep beside the drones that stay at positions: less by their
+// number, and at least one, which replaces the next that leaves.
+func (l *lookAhead) beside(reserve int) int {
+	stay := 0
+	for id := range l.advance {
+		if l.waits(id) {
+			stay++
+		}
+	}
+	return max(min(reserve, 1), reserve-stay)
 }
 
 // planJointly is the joint stage: all orders, with the drones offered.

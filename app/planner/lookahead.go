@@ -68,15 +68,16 @@ type lookAhead struct {
 	// work is the problem with orders as the stages restate them: tighter
 	// deadlines for urgent orders, new ones for late orders. Indices are those of
 	// the problem.
-	work    solver.Problem
-	advance map[string]bool // drones kept at advance positions
-	reserve int
-	fixed   map[string]solver.Route // routes of earlier stages, by drone
-	routed  map[int]bool            // orders of these routes, by index
-	urgent  map[int]bool            // orders of the urgent stage, by index
-	screen  solver.Plan             // what no drone can do, and what the solver leaves out
-	invalid map[int]bool            // orders that the solver refuses, by index
-	began   time.Time               // of planning
+	work     solver.Problem
+	advance  map[string]bool             // drones kept at advance positions
+	standing map[string]*solver.Standing // by drone
+	reserve  int
+	fixed    map[string]solver.Route // routes of earlier stages, by drone
+	routed   map[int]bool            // orders of these routes, by index
+	urgent   map[int]bool            // orders of the urgent stage, by index
+	screen   solver.Plan             // what no drone can do, and what the solver leaves out
+	invalid  map[int]bool            // orders that the solver refuses, by index
+	began    time.Time               // of planning
 }
 
 func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, error) {
@@ -94,9 +95,10 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, 
 	p.demand.observe(f)
 	l := &lookAhead{
 		Planner: p, directFlights: f, work: problem, screen: screen,
-		advance: p.demand.advancePositions(f), reserve: p.demand.reserve(problem.Now),
+		advance: p.demand.advancePositions(f), reserve: p.demand.reserve(problem.Now), standing: standingByDrone(&problem),
 		fixed: map[string]solver.Route{}, routed: map[int]bool{}, urgent: map[int]bool{}, invalid: map[int]bool{}, began: began,
 	}
+	l.reserve = l.beside(l.reserve)
 	for _, u := range screen.Unserved {
 		l.invalid[u.Index] = u.Reason == solver.InvalidInput
 	}

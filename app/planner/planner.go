@@ -27,6 +27,9 @@ type Config struct {
 	TurnTime time.Duration
 	// Learned is what to plan with until Planner.Learn says otherwise.
 	Learned learning.Estimates
+	// Position sends drones that are not needed to where CRITICAL orders are expected. Only
+	// drones that support missions without orders are sent.
+	Position bool
 	// Refused, if set, is told of each plan that the checker refused, and why.
 	// A refused plan is never returned.
 	Refused func(p solver.Problem, fault error)
@@ -112,6 +115,8 @@ func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Proble
 	params := p.learnedParams()
 	problem := problemOf(snap, start, params, p.learned)
 	problem.Flights = flightsOf(snap.Flights, start, params, p.cfg.TurnTime, p.learned)
+	p.addStanding(&problem, snap.Flights)
+	addCharging(&problem, snap)
 	return problem
 }
 
@@ -120,6 +125,20 @@ func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Proble
 // is the cause of ctx's end, or says that even the greedy plan broke a rule.
 func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, error) {
 	problem = p.withMargins(problem)
+	result, err := p.planOrders(ctx, problem)
+	if err != nil || !p.cfg.Position {
+		return result, err
+	}
+	result.Plan.Standby = p.standby(&problem, result.Plan)
+	if fault := check.Plan(problem, result.Plan); fault != nil {
+		p.cfg.Refused(problem, fault)
+		result.Plan.Standby = nil
+	}
+	return result, nil
+}
+
+// planOrders decides which drones serve which orders.
+func (p *Planner) planOrders(ctx context.Context, problem solver.Problem) (Result, error) {
 	if len(problem.Flights) == 0 {
 		return p.planIdle(ctx, problem)
 	}

@@ -26,7 +26,7 @@ func problemOf(s domain.Snapshot, now time.Time, params solver.Params, learned l
 		p.Drones[i].SpeedKmh = learned.SpeedOf(s.Drones[i].ID)
 	}
 	for _, d := range s.Depots() {
-		p.Depots = append(p.Depots, solver.Depot{ID: string(d.ID), At: location(d.Position)})
+		p.Depots = append(p.Depots, solver.Depot{ID: string(d.ID), At: location(d.Position), ChargingSlots: max(0, d.ChargingSlots)})
 	}
 	for _, w := range s.Warehouses {
 		p.Warehouses = append(p.Warehouses, solver.Warehouse{
@@ -61,7 +61,8 @@ func dronesOf(drones []domain.Drone) []solver.Drone {
 		list = append(list, solver.Drone{
 			ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
 			BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, CapacityKg: d.PayloadCapacityKg,
-			MaxFlight: time.Duration(min(d.MaxFlightTimeMinutes, maxFlightMinutes)) * time.Minute,
+			MaxFlight:       time.Duration(min(d.MaxFlightTimeMinutes, maxFlightMinutes)) * time.Minute,
+			SupportsStandby: d.SupportsStandby, ChargePercentPerMinute: d.ChargeRate,
 		})
 	}
 	return list
@@ -73,6 +74,7 @@ func location(p domain.Position) solver.Location { return solver.Location{Lat: p
 // missions under way. The plan is for a problem made from the snapshot.
 func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	var decisions []domain.Decision
+	standing := standingMissions(s)
 	for _, r := range plan.Routes {
 		d := domain.Decision{
 			ID:      domain.DecisionIDFor(s.CycleID, domain.DroneID(r.DroneID)),
@@ -85,11 +87,35 @@ func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 			d.OrderIDs = append(d.OrderIDs, domain.OrderID(id))
 		}
 		d.Route = waypointsOf(r.Stops)
+		if m, ok := standing[d.DroneID]; ok {
+			d.AmendsMissionID, d.AmendsRevision, d.Route = m.ID, m.RouteRevision, d.Route[1:]
+		}
 		if len(d.OrderIDs) > 0 {
 			decisions = append(decisions, d)
 		}
 	}
-	return append(decisions, amendmentsOf(plan, s)...)
+	decisions = append(decisions, amendmentsOf(plan, s)...)
+	for _, b := range plan.Standby {
+		decisions = append(decisions, domain.Decision{
+			ID:      domain.DecisionIDFor(s.CycleID, domain.DroneID(b.DroneID)),
+			CycleID: s.CycleID, Fence: s.Fence, DepotID: s.Depot.ID, SnapshotTime: s.ReadTime,
+			DroneID: domain.DroneID(b.DroneID), AmendsMissionID: domain.MissionID(b.MissionID), AmendsRevision: b.Revision,
+			Route: waypointsOf(b.Stops), EstimatedBatteryConsumption: b.BatteryUsePercent, EstimatedDurationMinutes: b.Duration.Minutes(),
+		})
+	}
+	return decisions
+}
+
+// standingMissions are the missions without orders that a snapshot's drones fly. An order
+// changes the mission: it begins where the drone is.
+func standingMissions(s domain.Snapshot) map[domain.DroneID]domain.Mission {
+	missions := map[domain.DroneID]domain.Mission{}
+	for _, f := range s.Flights {
+		if f.Mission.Standby() && f.Mission.Status == domain.MissionActive {
+			missions[f.Drone.ID] = f.Mission
+		}
+	}
+	return missions
 }
 
 // amendmentsOf returns the decisions that change missions under way, each with the whole
@@ -140,7 +166,8 @@ func waypointsOf(stops []solver.Stop) (route []domain.Waypoint) {
 			Type:     domain.WaypointType(stop.Kind.String()),
 			Position: domain.Position{Lat: stop.At.Lat, Lon: stop.At.Lon},
 			OrderID:  domain.OrderID(stop.OrderID), WarehouseID: domain.WarehouseID(stop.WarehouseID),
-			ETA: stop.ETA.Truncate(time.Microsecond),
+			ETA:             stop.ETA.Truncate(time.Microsecond),
+			ChargeToPercent: stop.ChargeToPercent, WaitUntil: stop.Until.Truncate(time.Microsecond),
 		})
 	}
 	return route

@@ -98,6 +98,28 @@ func WriteGeoJSON(w io.Writer, p solver.Problem, plan solver.Plan) error {
 		kind, coordinates = cutAtAntimeridian(lineBefore(p, a))
 		add(kind, coordinates, map[string]any{"drone": a.DroneID, "mission": a.MissionID, "before": true})
 	}
+	for _, s := range plan.Standby {
+		line := [][2]float64{}
+		if s.Stops[0].Kind != solver.DepotStart {
+			line = append(line, position(standbyStart(p, s)))
+		}
+		for i, stop := range s.Stops {
+			line = append(line, position(stop.At))
+			properties := map[string]any{
+				"drone": s.DroneID, "stop": i, "kind": stop.Kind.String(), "eta": stop.ETA, "batteryPercent": stop.BatteryPercent, "distanceKm": stop.DistanceKm,
+			}
+			switch stop.Kind {
+			case solver.Charge:
+				properties["chargeToPercent"] = stop.ChargeToPercent
+			case solver.Wait:
+				properties["until"] = stop.Until
+			case solver.DepotStart, solver.WarehousePickup, solver.Delivery, solver.DepotReturn:
+			}
+			add("Point", position(stop.At), properties)
+		}
+		kind, coordinates := cutAtAntimeridian(line)
+		add(kind, coordinates, map[string]any{"drone": s.DroneID, "standby": true, "distanceKm": s.DistanceKm, "batteryUsePercent": s.BatteryUsePercent})
+	}
 	for _, u := range plan.Unserved {
 		if u.Index < 0 || u.Index >= len(p.Orders) || u.Reason == solver.InvalidInput {
 			continue // no position to show
@@ -109,10 +131,20 @@ func WriteGeoJSON(w io.Writer, p solver.Problem, plan solver.Plan) error {
 	return encoder.Encode(all)
 }
 
-// flightOf is the flight that an amendment changes; zero if the problem lacks it.
-func flightOf(p solver.Problem, a solver.Amendment) solver.Flight {
+// standbyStart is where a drone is that begins a mission without orders in flight.
+func standbyStart(p solver.Problem, s solver.Standby) solver.Location {
+	for _, d := range p.Drones {
+		if d.ID == s.DroneID {
+			return d.At
+		}
+	}
+	return flightOf(p, s.DroneID).Drone.At
+}
+
+// flightOf is the flight of a drone; zero if the problem lacks it.
+func flightOf(p solver.Problem, drone string) solver.Flight {
 	for _, f := range p.Flights {
-		if f.Drone.ID == a.DroneID {
+		if f.Drone.ID == drone {
 			return f
 		}
 	}
@@ -120,11 +152,13 @@ func flightOf(p solver.Problem, a solver.Amendment) solver.Flight {
 }
 
 // startOf is where the drone turns.
-func startOf(p solver.Problem, a solver.Amendment) solver.Location { return flightOf(p, a).Drone.At }
+func startOf(p solver.Problem, a solver.Amendment) solver.Location {
+	return flightOf(p, a.DroneID).Drone.At
+}
 
 // lineBefore is the rest of the mission as it was.
 func lineBefore(p solver.Problem, a solver.Amendment) [][2]float64 {
-	f := flightOf(p, a)
+	f := flightOf(p, a.DroneID)
 	line := [][2]float64{position(f.Drone.At)}
 	for _, s := range f.Stops {
 		line = append(line, position(s.At))

@@ -51,6 +51,12 @@ func WriteText(w io.Writer, p solver.Problem, plan solver.Plan) error {
 			t.Row(row...)
 		}
 	}
+	for _, s := range plan.Standby {
+		t := section("drone "+s.DroneID+" without orders", fmt.Sprintf("%.1f km", s.DistanceKm), s.Duration.Round(time.Second).String(), fmt.Sprintf("uses %.1f %%", s.BatteryUsePercent))
+		for _, stop := range s.Stops {
+			t.Row(append(stopRow(stop), duty(stop))...)
+		}
+	}
 	if len(plan.Unserved) > 0 {
 		t := section("unserved")
 		for _, u := range plan.Unserved {
@@ -101,6 +107,18 @@ func stopRow(s solver.Stop) []string {
 		what += " from " + s.WarehouseID
 	}
 	return []string{"  " + s.ETA.UTC().Format(time.TimeOnly), s.Kind.String(), fmt.Sprintf("%.1f km", s.DistanceKm), fmt.Sprintf("%.1f %%", s.BatteryPercent), what}
+}
+
+// duty is what a drone without orders does at a stop, and for how long.
+func duty(s solver.Stop) string {
+	switch s.Kind {
+	case solver.Charge:
+		return fmt.Sprintf("to %.0f %%", s.ChargeToPercent)
+	case solver.Wait:
+		return "until " + s.Until.UTC().Format(time.TimeOnly)
+	case solver.DepotStart, solver.WarehousePickup, solver.Delivery, solver.DepotReturn:
+	}
+	return ""
 }
 
 func served(plan solver.Plan) (n int) {

@@ -213,7 +213,7 @@ func (c *command) day(in cell, seed uint64) plannersim.Scenario {
 
 func (c *command) judgeOne(ctx context.Context, in cell, seed uint64, v rival) (judgedRun, error) {
 	day := c.day(in, seed)
-	day.CriticalOnly, day.Amend = v.criticalOnly, v.amends
+	day.CriticalOnly, day.Amend, day.Standby = v.criticalOnly, v.amends, v.positions
 	r, err := v.run(ctx, day, effort{c.Iterations, c.BoundSteps, seed})
 	row := judgedRun{
 		City: in.city.name, Load: in.load, PerMinute: in.perMinute, Seed: seed, Rival: v.name,

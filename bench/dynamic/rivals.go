@@ -24,6 +24,8 @@ type rival struct {
 	// criticalOnly says that it serves CRITICAL orders alone; amends, that it may change
 	// missions under way.
 	criticalOnly, amends bool
+	// positions says that drones may wait at advance positions.
+	positions bool
 }
 
 // effort is how much a rival searches, in steps, and the seed of its search.
@@ -41,8 +43,9 @@ const (
 
 // rivals lists all.
 var rivals = []rival{
-	{name: "planner", run: planned(solver.SISR, false), amends: true},
-	{name: learnedName, run: withLearnedPace, amends: true},
+	{name: "planner", run: planned(solver.SISR, false), amends: true, positions: true},
+	{name: "at the depot", run: planned(solver.SISR, false), amends: true},
+	{name: learnedName, run: withLearnedPace, amends: true, positions: true},
 	{name: "idle only", run: planned(solver.SISR, false)},
 	{name: "search", run: planned(solver.SISR, true)},
 	{name: "search with 8 kept", run: withFixedReserve},
@@ -66,7 +69,7 @@ func plannedWith(strategy solver.Strategy, immediate bool, learned func(planners
 	return func(ctx context.Context, day plannersim.Scenario, e effort) (plannersim.Result, error) {
 		var refused error
 		cfg := planner.Config{
-			Options: solver.Options{Iterations: e.iterations, Strategy: strategy, Seed: e.seed}, Params: service, Immediate: immediate,
+			Options: solver.Options{Iterations: e.iterations, Strategy: strategy, Seed: e.seed}, Params: service, Immediate: immediate, Position: day.Standby,
 			Learned: learned(day), Refused: func(_ solver.Problem, fault error) { refused = fault },
 		}
 		r, err := plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })

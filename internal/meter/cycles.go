@@ -28,6 +28,8 @@ type Cycles struct {
 	Exchanged Counter
 	// HandedOver counts orders that a cycle handed over to another area.
 	HandedOver Counter
+	// Standby counts published missions without orders, new or changed.
+	Standby Counter
 
 	run, skipped, failed, clockWrong Counter
 

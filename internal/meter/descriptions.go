@@ -59,6 +59,8 @@ var (
 		"Orders that published amendments take from a drone in flight before it has fetched them, so that another one serves them or a CRITICAL one has room.")
 	handOversTotal = describe("orders_handed_over_total", counter,
 		"Orders handed over to another planning area, because their own could not serve them in time.")
+	standbyTotal = describe("standby_missions_published_total", counter,
+		"Published decisions without orders: a drone is to wait where urgent orders are expected, or to charge.")
 	sweepsTotal = describe("sweeps_total", counter,
 		"Completed sweeps, which look for what no message reports, such as silent drones and overdue missions.")
 	sweepsSkippedTotal = describe("sweeps_skipped_total", counter,

@@ -97,6 +97,7 @@ func (m *Meter) collectCycles(c collector) {
 	c.count(amendmentsTotal, m.Cycles.Amended.Value())
 	c.count(exchangedTotal, m.Cycles.Exchanged.Value())
 	c.count(handOversTotal, m.Cycles.HandedOver.Value())
+	c.count(standbyTotal, m.Cycles.Standby.Value())
 	c.durations(cycleSeconds, &m.Cycles.Took, shortBuckets)
 	for priority, n := range m.Cycles.Unserved() {
 		c.value(ordersUnserved, float64(n), priority)

@@ -47,6 +47,12 @@ func (r *replay) inFlight(area domain.Area) (flights []domain.Flight) {
 			continue
 		}
 		d := t.known(r.now)
+		if t.stands() {
+			if t.command == nil {
+				flights = append(flights, domain.Flight{Drone: d, Mission: *t.mission})
+			}
+			continue
+		}
 		if t.homebound() {
 			m := *t.mission
 			m.Status = domain.MissionCompleted

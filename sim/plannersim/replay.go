@@ -38,6 +38,7 @@ type replay struct {
 	pending  []*domain.Order
 	flownKm  float64       // of missions
 	flights  int           // to stations
+	standby  int           // missions without orders
 	busy     time.Duration // of all drones that fly or charge
 	now      time.Time
 	homes    map[domain.DepotID]domain.Position
@@ -55,6 +56,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 		if !ok {
 			return nil, fmt.Errorf("drone %s: the world has no depot %q", d.ID, d.HomeDepotID)
 		}
+		d.SupportsStandby = s.Standby
 		t := trackedDrone{static: d}
 		if float64(i) < s.Away*float64(len(w.Drones)) {
 			station := w.Hospitals[random.IntN(len(w.Hospitals))].Position
@@ -106,6 +108,10 @@ func (r *replay) returnToStation(t *trackedDrone) {
 // advance advances a drone's mission by its report.
 func (r *replay) advance(t *trackedDrone) {
 	if t.mission == nil {
+		return
+	}
+	if t.stands() {
+		r.advanceStandby(t)
 		return
 	}
 	if t.report.MissionID == t.mission.ID {
@@ -221,7 +227,13 @@ func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 		if t.static.ID != d.DroneID {
 			continue
 		}
-		if d.Amends() {
+		if len(d.OrderIDs) == 0 {
+			r.standBy(t, d, latency)
+			return nil
+		}
+		if t.stands() && d.AmendsMissionID == t.mission.ID {
+			t.mission = nil // replaced whole
+		} else if d.Amends() {
 			return r.amend(t, d, latency)
 		}
 		homebound := t.homebound()
@@ -237,7 +249,7 @@ func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 			ID: domain.MissionID("M-" + d.ID), DroneID: d.DroneID, OrderIDs: d.OrderIDs, Route: d.Route,
 			Status: domain.MissionActive, StartTime: r.now, RouteRevision: 1,
 		}
-		r.flownKm += t.mission.PlannedKm()
+		r.flownKm += t.mission.PlannedKm() + t.report.Position.DistanceMetres(d.Route[0].Position)/1000
 		if homebound { // it flies there instead of home
 			r.flownKm += (t.report.Position.DistanceMetres(d.Route[0].Position) - t.report.Position.DistanceMetres(r.homes[t.static.HomeDepotID])) / 1000
 			t.acked = false

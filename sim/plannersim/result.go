@@ -22,6 +22,8 @@ type Result struct {
 	HandedOver int
 	// Held is how many orders wait for an operator at the end, because a drone failed.
 	Held int
+	// Standby is how many missions without orders were given or changed.
+	Standby int
 	// Amendments of missions under way.
 	Amendments Amendments
 	// Busy is the mean share of the drones that fly or charge.
@@ -52,7 +54,7 @@ func (r *Result) observe(s domain.Snapshot) {
 func (r *Result) score(day *replay, orders []domain.Order) {
 	r.IdleMean /= float64(max(r.Cycles, 1))
 	r.WaitingMean /= float64(max(r.Cycles, 1))
-	r.FlownKm, r.Amendments = day.flownKm, day.amends
+	r.FlownKm, r.Amendments, r.Standby = day.flownKm, day.amends, day.standby
 	r.Busy = day.busy.Seconds() / day.now.Sub(Begin).Seconds() / float64(len(day.drones))
 	for i := range orders {
 		o := &orders[i]

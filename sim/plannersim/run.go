@@ -91,7 +91,7 @@ func (r *replay) runCycle(ctx context.Context, result *Result, p Planner, snap d
 		if err != nil {
 			return err
 		}
-		if !d.Amends() {
+		if !d.Amends() && !(len(d.OrderIDs) == 0) {
 			result.Missions++
 		}
 	}

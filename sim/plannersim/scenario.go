@@ -44,6 +44,8 @@ type Scenario struct {
 	AreaRadius float64
 	// Amend lets cycles change missions under way.
 	Amend bool
+	// Standby says that the drones take missions without orders; needs Amend.
+	Standby bool
 	// Interval between cycles; default 10 s.
 	Interval time.Duration
 	// Latency from a cycle's snapshot until the drones begin; default 3 s.

@@ -57,6 +57,10 @@ func Plan(p model.Problem, plan model.Plan) error {
 	for _, a := range plan.Amendments {
 		r.amendment(a)
 	}
+	for _, s := range plan.Standby {
+		r.standby(s)
+	}
+	r.slots(plan)
 	r.orders(plan)
 	r.objective(plan.Objective)
 	if len(r.faults) == 0 {
@@ -77,8 +81,9 @@ type replay struct {
 	ordersByID map[string]model.Order // the first record with that id
 	firstOf    map[string]int         // its index
 
-	flights  map[string]model.Flight // by drone
-	inFlight map[string]string       // orders of flights to the drone
+	flights  map[string]model.Flight   // by drone
+	standing map[string]model.Standing // by drone
+	inFlight map[string]string         // orders of flights to the drone
 
 	flown     map[string]bool      // drones that have a route
 	delivered map[string]time.Time // arrival by order
@@ -92,7 +97,7 @@ func newReplay(p model.Problem) *replay {
 		problem: p, params: p.Params.WithDefaults(),
 		drones: map[string]model.Drone{}, depots: map[string]model.Depot{},
 		warehouses: map[string]model.Warehouse{}, ordersByID: map[string]model.Order{}, firstOf: map[string]int{},
-		flights: map[string]model.Flight{}, inFlight: map[string]string{},
+		flights: map[string]model.Flight{}, standing: map[string]model.Standing{}, inFlight: map[string]string{},
 		flown: map[string]bool{}, delivered: map[string]time.Time{},
 	}
 	for _, d := range p.Drones {
@@ -114,6 +119,9 @@ func newReplay(p model.Problem) *replay {
 		if _, seen := r.ordersByID[o.ID]; !seen {
 			r.ordersByID[o.ID], r.firstOf[o.ID] = o, i
 		}
+	}
+	for _, s := range p.Standing {
+		r.standing[s.DroneID] = s
 	}
 	r.addFlights()
 	return r

@@ -15,6 +15,8 @@ const (
 	WarehousePickup StopKind = 2
 	Delivery        StopKind = 3
 	DepotReturn     StopKind = 4
+	Charge          StopKind = 50
+	Wait            StopKind = 51
 )
 
 // String returns the wire's name.
@@ -28,6 +30,10 @@ func (k StopKind) String() string {
 		return "HOSPITAL_DELIVERY"
 	case DepotReturn:
 		return "DEPOT_RETURN"
+	case Charge:
+		return "CHARGE"
+	case Wait:
+		return "WAIT"
 	}
 	return "UNSPECIFIED"
 }
@@ -47,6 +53,10 @@ type Stop struct {
 	BatteryPercent float64 `json:"batteryPercent"`
 	// DistanceKm is flown since the start of the route.
 	DistanceKm float64 `json:"distanceKm"`
+	// ChargeToPercent is the level with which a drone leaves a Charge.
+	ChargeToPercent float64 `json:"chargeToPercent,omitempty"`
+	// Until is when a Wait ends.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Route is one drone's mission: DepotStart (where the drone is now), pickups
@@ -73,6 +83,17 @@ type Amendment struct {
 	// Detour and DetourKm are how much longer the rest has become; negative if shorter.
 	Detour   time.Duration `json:"detour"`
 	DetourKm float64       `json:"detourKm"`
+}
+
+// Standby is a mission without orders: the drone flies somewhere, charges or waits there,
+// and flies home. It gives way to any order. Its stops are a Charge or a Wait and the
+// DepotReturn, after a DepotStart if the drone has no mission yet.
+type Standby struct {
+	Route
+	// MissionID and Revision are those of the Standing that it changes; empty for a new
+	// mission.
+	MissionID string `json:"missionId,omitempty"`
+	Revision  int    `json:"revision,omitempty"`
 }
 
 // OrderIDs returns the orders of the route in the order of their delivery.
@@ -200,10 +221,13 @@ type Plan struct {
 	Routes []Route `json:"routes"`
 	// Amendments change missions under way, at most one for each flight.
 	Amendments []Amendment `json:"amendments,omitempty"`
-	Unserved   []Unserved  `json:"unserved"`
-	Ignored    []Ignored   `json:"ignored,omitempty"`
-	Objective  Objective   `json:"objective"`
-	Stats      Stats       `json:"stats"`
+	// Standby are missions without orders, for drones that serve none in this plan. They do
+	// not count in the objective.
+	Standby   []Standby  `json:"standby,omitempty"`
+	Unserved  []Unserved `json:"unserved"`
+	Ignored   []Ignored  `json:"ignored,omitempty"`
+	Objective Objective  `json:"objective"`
+	Stats     Stats      `json:"stats"`
 }
 
 // ReferenceScalar is the cost of the reference optimizer, in metres: distance,

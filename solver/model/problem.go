@@ -49,7 +49,8 @@ func (p Priority) Window() time.Duration {
 	return domain.Priorities[p].Window()
 }
 
-// Drone is one idle drone, free to start at Problem.Now from where it is.
+// Drone is one drone that is free to start at Problem.Now from where it is: idle, or on a
+// mission without orders, see Standing.
 type Drone struct {
 	ID string   `json:"id"`
 	At Location `json:"at"`
@@ -66,6 +67,11 @@ type Drone struct {
 	SpeedKmh float64 `json:"speedKmh,omitempty"`
 	// MaxFlight bounds the whole route including service; 0 means unlimited.
 	MaxFlight time.Duration `json:"maxFlight,omitempty"`
+	// SupportsStandby says that the drone takes missions without orders.
+	SupportsStandby bool `json:"supportsStandby,omitempty"`
+	// ChargePercentPerMinute is what it gains in a charging slot; 0 means
+	// domain.DefaultChargeRate.
+	ChargePercentPerMinute float64 `json:"chargePercentPerMinute,omitempty"`
 }
 
 // Defaults of the fields that a drone leaves at zero.
@@ -80,6 +86,14 @@ func (d Drone) Consumption() float64 {
 		return DefaultConsumptionPercentPerKm
 	}
 	return d.ConsumptionPercentPerKm
+}
+
+// ChargePerMinute returns what the drone gains in a charging slot, default applied.
+func (d Drone) ChargePerMinute() float64 {
+	if d.ChargePercentPerMinute == 0 {
+		return domain.DefaultChargeRate
+	}
+	return d.ChargePercentPerMinute
 }
 
 // Speed returns the cruise speed in km/h, default applied.
@@ -123,6 +137,17 @@ func (f Flight) Aboard() []Order {
 		}
 	}
 	return aboard
+}
+
+// Standing is the mission without orders of one of Problem.Drones. A route of the drone
+// changes the mission.
+type Standing struct {
+	DroneID   string `json:"droneId"`
+	MissionID string `json:"missionId"`
+	// Revision of the mission that a change is planned on.
+	Revision int `json:"revision"`
+	// Stops are those ahead: where it charges or waits, and the way home.
+	Stops []Stop `json:"stops"`
 }
 
 // Order is one pending delivery.
@@ -195,6 +220,10 @@ func (w Warehouse) Supplies(o Order) bool {
 type Depot struct {
 	ID string   `json:"id"`
 	At Location `json:"at"`
+	// ChargingSlots is how many drones can charge at once; 0 means no limit is known.
+	ChargingSlots int `json:"chargingSlots,omitempty"`
+	// SlotsTaken is how many of them drones without a mission have, or wait for.
+	SlotsTaken int `json:"slotsTaken,omitempty"`
 }
 
 // Params are the rules common to a whole problem.
@@ -220,6 +249,9 @@ const (
 	MaxWaypointsPerDecision = 256
 	MaxIDBytes              = 128
 )
+
+// MaxWait bounds how long a mission without orders waits, from Problem.Now.
+const MaxWait = 30 * time.Minute
 
 // MaxService bounds the service at one stop.
 const MaxService = 24 * time.Hour
@@ -249,6 +281,7 @@ type Problem struct {
 	Warehouses []Warehouse `json:"warehouses"`
 	Drones     []Drone     `json:"drones"`
 	Flights    []Flight    `json:"flights,omitempty"`
+	Standing   []Standing  `json:"standing,omitempty"`
 	Orders     []Order     `json:"orders"`
 	Params     Params      `json:"params,omitzero"`
 }

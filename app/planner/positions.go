@@ -1,0 +1,106 @@
+package planner
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+const (
+	// replacementDelay is how long it takes, beside the flight, until a drone that has left
+	// a position is replaced.
+	replacementDelay = 2 * time.Minute
+	// emptyPositionRisk is the accepted probability that a CRITICAL order finds nobody at
+	// its position.
+	emptyPositionRisk = 0.05
+	// standbyShare is the divisor of the depot's drones that gives how many may wait at
+	// positions: a quarter, as many as the reserve may have.
+	standbyShare = 4
+)
+
+// position is a place at which drones wait for CRITICAL orders: a warehouse, because that is
+// where most flights begin.
+type position struct {
+	at           solver.Location
+	need, have   int     // drones
+	enough, half float64 // charge, in percent, that suffices there for all orders like the recent ones, and for half of them
+}
+
+// positions lists the warehouses at which drones are to wait. Each order of the sample
+// counts for the warehouse from which it could be delivered soonest. A position needs as many
+// drones as there will hardly be more CRITICAL orders before the next drone can be there.
+func (m *demand) positions(f directFlights) []position {
+	list := make([]position, len(f.problem.Warehouses))
+	charges := make([][]float64, len(list))
+	share, all := make([]float64, len(list)), 0.0
+	for i, w := range f.problem.Warehouses {
+		list[i].at = w.At
+	}
+	waiting := m.typical
+	for i := range m.sample {
+		o := &m.sample[i]
+		if o.Pickup != nil {
+			continue // picked up at a place of its own: says nothing about the next order
+		}
+		r := f.request(o)
+		soonest, at := solver.Critical.Window()-detectionMargin, -1
+		for k := range list {
+			waiting.At = list[k].at
+			took, charge := f.try(&waiting, r)
+			if took > solver.Critical.Window()-detectionMargin {
+				continue
+			}
+			charges[k] = append(charges[k], charge)
+			if took < soonest || at < 0 {
+				soonest, at = took, k
+			}
+		}
+		if at >= 0 {
+			share[at]++
+			all++
+		}
+	}
+	for k := range list {
+		if share[k] == 0 {
+			continue
+		}
+		slices.Sort(charges[k])
+		list[k].enough, list[k].half = charges[k][len(charges[k])-1], charges[k][len(charges[k])/2]
+		away := flightTime(&m.typical, metres(f.home(&m.typical), list[k].at)) + replacementDelay
+		list[k].need = poissonQuantile(m.urgentPerMinute(f.problem.Now)*share[k]/all*away.Minutes(), 1-emptyPositionRisk)
+	}
+	limitNeed(list, len(m.drones)/standbyShare)
+	return list
+}
+
+// limitNeed lowers the needs, the greatest first, until they are no more than the limit in
+// all.
+func limitNeed(list []position, limit int) {
+	total := 0
+	for _, p := range list {
+		total += p.need
+	}
+	for ; total > limit; total-- {
+		most := 0
+		for k := range list {
+			if list[k].need > list[most].need {
+				most = k
+			}
+		}
+		list[most].need--
+	}
+}
+
+// poissonQuantile is the least n such that a Poisson variable of the given mean is at most n
+// with the given probability.
+func poissonQuantile(mean, probability float64) (n int) {
+	const most = 1000
+	p := math.Exp(-mean)
+	for sum := p; sum < probability && n < most; sum += p {
+		n++
+		p *= mean / float64(n)
+	}
+	return n
+}

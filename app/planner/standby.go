@@ -1,0 +1,248 @@
+package planner
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+const (
+	// standbyWait is how long a drone waits at a position, unless an order or a renewal comes.
+	standbyWait = 15 * time.Minute
+	// renewBefore is how long before its wait ends a drone that is still needed is told to
+	// wait on.
+	renewBefore = 3 * time.Minute
+	// maxSent is how many drones one cycle sends to positions: the next cycle knows more.
+	maxSent = 4
+	// sparePercent is the charge beyond what is enough at a position with which a drone is
+	// sent there, so that it is not called home soon.
+	sparePercent = 5
+	// samePlaceMetres tells one position from another.
+	samePlaceMetres = 10
+	// fullPercent is the least level to which a drone is told to charge.
+	fullPercent = 90
+)
+
+// standby decides what the drones do that serve no order: wait where CRITICAL orders are
+// expected, charge, or go on with what they do.
+type standby struct {
+	directFlights
+	positions []position
+	standing  map[string]*solver.Standing
+	slots     map[string]int // free, by depot; none if no limit is known
+	list      []solver.Standby
+}
+
+// reserveDrone is a drone that can be sent to a position.
+type reserveDrone struct {
+	drone     solver.Drone
+	ready     time.Time
+	homebound bool
+}
+
+// standby lists the missions without orders that begin or change. Churn is priced by doing
+// little: a drone that waits where it is needed stays, and one that is not needed any more
+// comes home when its wait is over.
+func (p *Planner) standby(problem *solver.Problem, plan solver.Plan) []solver.Standby {
+	if p.demand.typical.ID == "" {
+		return nil // nothing is known yet
+	}
+	usable := Result{Problem: *problem, Plan: plan}.Usable()
+	f := newDirectFlights(&usable)
+	s := &standby{directFlights: f, positions: p.demand.positions(f), standing: standingByDrone(&usable), slots: freeSlots(&usable)}
+	serves := map[string]bool{}
+	for _, r := range plan.Routes {
+		serves[r.DroneID] = true
+	}
+	for _, a := range plan.Amendments {
+		serves[a.DroneID] = true
+	}
+	var free []reserveDrone
+	for _, d := range usable.Drones {
+		if serves[d.ID] || !d.SupportsStandby {
+			continue
+		}
+		if !s.stays(&d) {
+			free = append(free, reserveDrone{d, usable.Now, false})
+		}
+	}
+	for i := range usable.Flights {
+		g := &usable.Flights[i]
+		if len(g.Stops) == 1 && g.Drone.SupportsStandby && !serves[g.Drone.ID] {
+			free = append(free, reserveDrone{g.Drone, later(g.Ready, usable.Now), true})
+		}
+	}
+	s.fill(free)
+	return s.list
+}
+
+func standingByDrone(p *solver.Problem) map[string]*solver.Standing {
+	byDrone := make(map[string]*solver.Standing, len(p.Standing))
+	for i := range p.Standing {
+		byDrone[p.Standing[i].DroneID] = &p.Standing[i]
+	}
+	return byDrone
+}
+
+// stays decides about a drone that waits at a position or flies to it, and reports whether
+// it is one. It is called home for charge when it could serve less than half of the orders
+// to come. While it is needed it waits on.
+func (s *standby) stays(d *solver.Drone) bool {
+	standing := s.standing[d.ID]
+	if standing == nil || standing.Stops[0].Kind != solver.Wait {
+		return false
+	}
+	at := standing.Stops[0]
+	k := slices.IndexFunc(s.positions, func(p position) bool { return metres(p.at, at.At) < samePlaceMetres })
+	if k < 0 {
+		return true // a warehouse that is no more: it comes home by itself
+	}
+	p := &s.positions[k]
+	if left := d.BatteryPercent - metres(d.At, p.at)/1000*d.Consumption(); left < p.half {
+		s.callHome(d, max(fullPercent, min(100, p.enough+sparePercent)))
+		return true
+	}
+	p.have++
+	if p.have <= p.need && at.Until.Sub(s.problem.Now) < renewBefore {
+		s.add(reserveDrone{*d, s.problem.Now, false}, s.waitAt(p.at))
+	}
+	return true
+}
+
+// callHome tells a drone to charge at its depot, if that has a slot for it (F-CHG-01).
+// Otherwise it stays where it is: it can serve some orders, and at the depot none.
+func (s *standby) callHome(d *solver.Drone, level float64) {
+	depot := s.depot(d)
+	if depot < 0 {
+		return
+	}
+	free, limited := s.slots[s.problem.Depots[depot].ID]
+	if limited && free <= 0 {
+		return
+	}
+	if s.add(reserveDrone{*d, s.problem.Now, false}, solver.Stop{Kind: solver.Charge, At: s.home(d), ChargeToPercent: level}) && limited {
+		s.slots[s.problem.Depots[depot].ID]--
+	}
+}
+
+// freeSlots are the charging slots that no drone has or is on its way to, by depot; those
+// without a known limit are left out.
+func freeSlots(p *solver.Problem) map[string]int {
+	free := map[string]int{}
+	for _, d := range p.Depots {
+		if d.ChargingSlots > 0 {
+			free[d.ID] = d.ChargingSlots - d.SlotsTaken
+		}
+	}
+	for _, s := range p.Standing {
+		for _, stop := range s.Stops {
+			for _, d := range p.Depots {
+				if stop.Kind == solver.Charge && metres(stop.At, d.At) < samePlaceMetres && d.ChargingSlots > 0 {
+					free[d.ID]--
+				}
+			}
+		}
+	}
+	return free
+}
+
+func (s *standby) waitAt(at solver.Location) solver.Stop {
+	return solver.Stop{Kind: solver.Wait, At: at, Until: s.problem.Now.Add(standbyWait)}
+}
+
+// fill sends free drones to the positions that lack some, those that lack most first, each
+// the drone that flies least more for it.
+func (s *standby) fill(free []reserveDrone) {
+	for sent := 0; sent < maxSent; {
+		k := s.emptiest()
+		if k < 0 {
+			return
+		}
+		p := &s.positions[k]
+		i := s.cheapest(free, p)
+		if i < 0 || !s.add(free[i], s.waitAt(p.at)) {
+			p.need = p.have
+			continue
+		}
+		free = slices.Delete(free, i, i+1)
+		p.have++
+		sent++
+	}
+}
+
+// emptiest is the position that lacks the greatest share of its drones; -1 if none lacks any.
+func (s *standby) emptiest() int {
+	k, most := -1, 0.0
+	for i, p := range s.positions {
+		if lack := float64(p.need-p.have) / float64(max(1, p.need)); lack > most {
+			k, most = i, lack
+		}
+	}
+	return k
+}
+
+// cheapest is the drone with the charge for a position that flies least more to wait there;
+// -1 if there is none.
+func (s *standby) cheapest(free []reserveDrone, p *position) int {
+	best, least := -1, math.Inf(1)
+	for i := range free {
+		d := &free[i].drone
+		to := metres(d.At, p.at)
+		if d.BatteryPercent-to/1000*d.Consumption() < p.enough+sparePercent {
+			continue
+		}
+		if free[i].homebound {
+			to -= metres(d.At, s.home(d))
+		}
+		if to < least {
+			best, least = i, to
+		}
+	}
+	return best
+}
+
+// add adds a mission with one stop, unless the drone cannot fly it and land with the charge
+// that it must keep.
+func (s *standby) add(r reserveDrone, stop solver.Stop) bool {
+	d := &r.drone
+	if s.depot(d) < 0 {
+		return false
+	}
+	mission := solver.Standby{Route: solver.Route{DroneID: d.ID}}
+	standing := s.standing[d.ID]
+	if standing != nil {
+		mission.MissionID, mission.Revision = standing.MissionID, standing.Revision
+	}
+	stops := []solver.Stop{stop, {Kind: solver.DepotReturn, At: s.home(d)}}
+	if standing == nil && !r.homebound {
+		stops = slices.Insert(stops, 0, solver.Stop{Kind: solver.DepotStart, At: d.At})
+	}
+	at, clock, battery, flying := d.At, r.ready, d.BatteryPercent, time.Duration(0)
+	for _, stop := range stops {
+		leg := metres(at, stop.At)
+		took := flightTime(d, leg)
+		mission.DistanceKm += leg / 1000
+		battery -= leg / 1000 * d.Consumption()
+		at, clock, flying = stop.At, clock.Add(took), flying+took
+		stop.ETA, stop.DistanceKm, stop.BatteryPercent = clock, mission.DistanceKm, battery
+		if more := stop.ChargeToPercent - battery; more > 0 {
+			clock = clock.Add(time.Duration(more / d.ChargePerMinute() * float64(time.Minute)))
+			battery = stop.ChargeToPercent
+		}
+		if stop.Kind == solver.Wait {
+			clock = later(clock, stop.Until)
+			stop.Until = clock
+		}
+		mission.Stops = append(mission.Stops, stop)
+	}
+	mission.BatteryUsePercent, mission.Duration = mission.DistanceKm*d.Consumption(), clock.Sub(s.problem.Now)
+	if d.BatteryPercent-mission.BatteryUsePercent < s.params.ReservePercent+chargeMargin || d.MaxFlight > 0 && flying > d.MaxFlight {
+		return false
+	}
+	s.list = append(s.list, mission)
+	slices.SortFunc(s.list, func(a, b solver.Standby) int { return cmp.Compare(a.DroneID, b.DroneID) })
+	return true
+}
