@@ -65,6 +65,7 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"run.tf", `{ DRONEFLEET_IAP_AUDIENCE = var.iap.audience }`, `{}`, "does not take what the variables say"},
 		{"run.tf", `DRONEFLEET_RATE_READS    = tostring(var.rate_limits.reads)`, `DRONEFLEET_RATE_READS    = tostring(var.rate_limits.commands)`, "does not take what the variables say"},
 		{"run.tf", `DRONEFLEET_CORS_ORIGINS = join(",", var.cors_origins)`, `DRONEFLEET_CORS_ORIGINS = "*"`, "service statemanager cannot start"},
+		{"run.tf", `DRONEFLEET_METRICS_ACCESS = "local"`, `DRONEFLEET_METRICS_ACCESS = "open"`, "does not take what the variables say"},
 		{"run.tf", `{ DRONEFLEET_SESSION_KEY = var.sign_in.session_key }`, `{ DRONEFLEET_SESSION_KEY = var.sign_in.client_id }`, "gets the secret DRONEFLEET_SESSION_KEY session-key is missing"},
 		{"run.tf", `each.key == "statemanager" && var.sign_in != null`, `true`, "open to callers without Google's credentials"},
 		{"secrets.tf", `toset(values(local.sign_in_secrets))`, `toset([])`, "may not read the secret session-key"},

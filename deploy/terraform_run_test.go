@@ -168,8 +168,9 @@ func checkTokens(name, config string, way map[string]cty.Value) []string {
 		Streams   int      `yaml:"max-streams"`
 		Proxies   []string `yaml:"trusted-proxies"`
 		Origins   []string `yaml:"cors-origins"`
+		Metrics   string   `yaml:"metrics-access"`
 	}
-	want := settings{Reads: 20, Commands: 2, Streams: 20, Proxies: []string{"169.254.0.0/16"}}
+	want := settings{Metrics: "open", Reads: 20, Commands: 2, Streams: 20, Proxies: []string{"169.254.0.0/16"}}
 	if oidc, given := way["oidc"]; given {
 		want.Audiences, want.Viewers, want.Operators = texts(oidc.GetAttr("audiences")), texts(oidc.GetAttr("viewers")), texts(oidc.GetAttr("operators"))
 	}
@@ -179,6 +180,7 @@ func checkTokens(name, config string, way map[string]cty.Value) []string {
 	}
 	if browsers, given := way["sign_in"]; given {
 		want.ClientID, want.PublicURL = browsers.GetAttr("client_id").AsString(), browsers.GetAttr("public_url").AsString()
+		want.Metrics = "local"
 	}
 	if rates, given := way["rate_limits"]; given {
 		want.Reads, _ = rates.GetAttr("reads").AsBigFloat().Float64()

@@ -48,6 +48,7 @@ type MetricsAccess string
 const (
 	MetricsOpen   MetricsAccess = "open"   // everybody; the default
 	MetricsViewer MetricsAccess = "viewer" // viewers and operators
+	MetricsLocal  MetricsAccess = "local"  // collectors on the same machine or in the same pod
 	MetricsOff    MetricsAccess = "off"    // nobody
 )
 

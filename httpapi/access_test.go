@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
@@ -223,6 +225,33 @@ func TestAPI_RestrictsMetrics(t *testing.T) {
 	viewers.asks("", "GET", "/healthz", "", 200)
 	off := newGuarded(t, httpapi.MetricsOff)
 	off.asks(off.token(asOperator), "GET", "/metrics", "", 404)
+}
+
+func TestAPI_KeepsMetricsOnThisMachine(t *testing.T) {
+	api := httpapi.New(httpapi.Config{Access: httpapi.Access{Metrics: httpapi.MetricsLocal}, Meter: meter.New()})
+	for name, c := range map[string]struct {
+		remote, forwarded string
+		want              int
+	}{
+		"a collector beside it": {"127.0.0.1:4711", "", http.StatusOK},
+		"on IPv6":               {"[::1]:4711", "", http.StatusOK},
+		"another machine":       {"10.0.0.7:4711", "", http.StatusForbidden},
+		"a proxy beside it":     {"127.0.0.1:4711", "203.0.113.1", http.StatusForbidden},
+		"an unknown address":    {"@", "", http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r.RemoteAddr = c.remote
+			if c.forwarded != "" {
+				r.Header.Set("X-Forwarded-For", c.forwarded)
+			}
+			w := httptest.NewRecorder()
+			api.ServeHTTP(w, r)
+			if w.Code != c.want {
+				t.Errorf("%d, want %d: %.200s", w.Code, c.want, w.Body)
+			}
+		})
+	}
 }
 
 func TestAPI_Answers503WhileIssuerIsDown(t *testing.T) {

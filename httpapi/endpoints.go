@@ -143,17 +143,19 @@ func (a *API) probeEndpoints() []endpoint {
 		{get, "/healthz", "", "Say that the process answers.", nil, nil, writes(a.health)},
 		{get, "/readyz", "", "Check what the process depends on; 503 if it is not ready.", nil, nil, answer{a.readyz, writes[Readiness](nil).shape}},
 	}
-	metrics := func(role identity.Role) endpoint {
-		return endpoint{get, "/metrics", role, "Metrics for Prometheus.", []parameter{anyParameter}, nil, metrics(a.meter)}
+	metrics := func(role identity.Role, answer answer) endpoint {
+		return endpoint{get, "/metrics", role, "Metrics for Prometheus.", []parameter{anyParameter}, nil, answer}
 	}
 	switch a.access.Metrics {
 	case MetricsOff:
 		return probes
 	case MetricsViewer:
-		return append(probes, metrics(identity.Viewer))
+		return append(probes, metrics(identity.Viewer, metricsOf(a.meter)))
+	case MetricsLocal:
+		return append(probes, metrics("", localOnly(metricsOf(a.meter))))
 	case MetricsOpen:
 	}
-	return append(probes, metrics(""))
+	return append(probes, metrics("", metricsOf(a.meter)))
 }
 
 // route makes the handler of all requests from the table.
@@ -290,10 +292,21 @@ func (a *API) health(context.Context, *request) (health, error) {
 	return health{CheckOK}, nil
 }
 
-// metrics answers GET /metrics: what the process counted, and the Go runtime.
+// localOnly answers callers on this machine. A proxy is on this machine, too, where it is in
+// the same pod, but it says whom it asks for.
+func localOnly(a answer) answer {
+	return answer{func(ctx context.Context, r *request) (any, error) {
+		if !parseAddress(r.RemoteAddr).IsLoopback() || len(r.Header.Values("X-Forwarded-For")) > 0 {
+			return nil, problem(http.StatusForbidden, "the metrics are for collectors on the same machine; see --metrics-access")
+		}
+		return a.do(ctx, r)
+	}, a.shape}
+}
+
+// metricsOf answers GET /metrics: what the process counted, and the Go runtime.
 //
 // Cost: no RPC.
-func metrics(m *meter.Meter) answer {
+func metricsOf(m *meter.Meter) answer {
 	h := observe.MetricsHandler(m)
 	return writesA("text/plain", schema{"type": "string"}, func(context.Context, *request) (any, error) { return h, nil })
 }

@@ -30,7 +30,7 @@ type access struct {
 	MaxStreams       int                   `help:"Streams that each caller may have open. 0 means no limit." default:"20" check:"min 0 max 100000" name:"max-streams"`
 	TrustedProxies   []httpapi.Proxy       `help:"Proxies whose X-Forwarded-For header is trusted; callers without credentials are limited by their address." placeholder:"ADDRESS" name:"trusted-proxies"`
 	CORSOrigins      []httpapi.Origin      `help:"Origins of other sites whose pages may use the HTTP API with a bearer token." placeholder:"ORIGIN" name:"cors-origins"`
-	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: ${enum}." enum:"open,viewer,off" default:"open"`
+	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: ${enum}." enum:"open,viewer,local,off" default:"open"`
 	InsecureHTTP     bool                  `help:"Serve the HTTP API without credentials where others reach it; only behind something that checks who asks." name:"insecure-http"`
 }
 

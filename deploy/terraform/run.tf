@@ -41,6 +41,8 @@ locals {
     var.sign_in == null ? {} : {
       DRONEFLEET_OIDC_CLIENT_ID = var.sign_in.client_id
       DRONEFLEET_PUBLIC_URL     = var.sign_in.public_url
+      # Cloud Run admits everybody then; the collector is in the same instance.
+      DRONEFLEET_METRICS_ACCESS = "local"
     },
     var.iap == null ? {} : { DRONEFLEET_IAP_AUDIENCE = var.iap.audience },
     {
