@@ -19,52 +19,15 @@ const (
 	exchangeTime = 30 * time.Second
 	// exchangeGain is how much of a drone's time an exchange must save.
 	exchangeGain = otherGain
-	// exchangePause is how long an order that was taken away stays where it comes then.
-	exchangePause = 30 * time.Minute
 	// maxExchangesTried bounds the orders for which a cycle looks for a better drone.
 	maxExchangesTried = 200
 )
-
-// moves remembers the orders that were exchanged lately, so that none is moved to and fro,
-// and the revisions of missions whose stops were looked at.
-type moves map[string]time.Time
-
-// begin notes a move. It returns false if it was made lately.
-func (m *moves) begin(id string, now time.Time) bool {
-	if *m == nil {
-		*m = moves{}
-	}
-	for id, at := range *m {
-		if now.Sub(at) > exchangePause {
-			delete(*m, id)
-		}
-	}
-	_, made := (*m)[id]
-	if !made {
-		(*m)[id] = now
-	}
-	return !made
-}
-
-func (m *moves) has(id string) bool {
-	_, made := (*m)[id]
-	return made
-}
-
-// note notes the orders that amendments take away.
-func (m *moves) note(amendments []solver.Amendment, now time.Time) {
-	for _, a := range amendments {
-		for _, id := range a.ReleasedIDs {
-			m.begin(id, now)
-		}
-	}
-}
 
 // releasable lists the orders that can be taken from a rest: those of the mission whose
 // pickup can still be left out, except CRITICAL ones in time and what was moved lately.
 func (f *inFlight) releasable(r *rest) (list []solver.Order) {
 	for _, s := range r.stops[min(r.flight.Committed, len(r.stops)):] {
-		if s.Kind != solver.WarehousePickup || slices.Contains(r.added, s.OrderID) || f.moves.has(s.OrderID) {
+		if s.Kind != solver.WarehousePickup || slices.Contains(r.added, s.OrderID) || f.exchanged.has(s.OrderID) {
 			continue
 		}
 		if o := r.orders[s.OrderID]; o.Priority != solver.Critical || r.arrival(o.ID) > r.due(&o) {

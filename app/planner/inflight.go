@@ -35,7 +35,16 @@ type inFlight struct {
 	invalid map[int]bool   // orders, by index
 	turn    time.Duration  // see Config.TurnTime
 	typical solver.Drone   // one that starts from the depot
-	moves   *moves
+	// What the last cycles did: orders taken from their drones, and routes looked at for a
+	// better order of stops.
+	exchanged *lately[string]
+	looked    *lately[routeRevision]
+}
+
+// routeRevision is one revision of a mission's route.
+type routeRevision struct {
+	missionID string
+	revision  int
 }
 
 // newInFlight leaves out what the solver cannot read: flights with broken records,
@@ -55,7 +64,7 @@ func (p *Planner) newInFlight(ctx context.Context, problem *solver.Problem) (*in
 	usable.Warehouses = withoutIgnored(problem.Warehouses, "warehouse", screen.Ignored)
 	f := &inFlight{
 		directFlights: newDirectFlights(&usable), idle: slices.Clone(problem.Drones), invalid: map[int]bool{},
-		turn: p.cfg.TurnTime, typical: p.demand.typical, moves: &p.moves,
+		turn: p.cfg.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, looked: &p.looked,
 	}
 	for i := range usable.Flights {
 		f.rests = append(f.rests, newRest(&usable.Flights[i], problem.Now, f.params))
@@ -93,7 +102,11 @@ func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (
 	f.exchange(result.Plan)
 	f.reorder()
 	amendments := f.amendments()
-	p.moves.note(amendments, problem.Now)
+	for _, a := range amendments {
+		for _, id := range a.ReleasedIDs {
+			p.exchanged.add(id, problem.Now)
+		}
+	}
 	return result.amended(amendments, added), nil
 }
 

@@ -45,8 +45,9 @@ type Planner struct {
 	demand demand
 	lead   time.Duration
 	// learned is what the next cycles are planned with.
-	learned learning.Estimates
-	moves   moves
+	learned   learning.Estimates
+	exchanged lately[string]        // orders
+	looked    lately[routeRevision] // at, for a better order of stops
 }
 
 // New returns a planner that remembers nothing yet. The clock measures how long
