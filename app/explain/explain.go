@@ -24,6 +24,8 @@ type Request struct {
 	At time.Time
 	// AreaRadius groups depots as the optimizers do, in km.
 	AreaRadius float64
+	// Confidence is that of the optimizers; 0 means their default.
+	Confidence float64
 	WhatIf     planner.WhatIf
 	// SolveLimit is how long each plan may search, with Workers goroutines; 0 means the
 	// solver's default.
@@ -102,7 +104,7 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 	cfg := planner.Config{
 		Options: solver.Options{TimeLimit: q.SolveLimit, Workers: q.Workers},
 		Params:  params,
-		Learned: learning.Estimate(learned, planner.Assumed(params), learning.DefaultConfidence),
+		Learned: learning.Estimate(learned, planner.Assumed(params), cmp.Or(q.Confidence, learning.DefaultConfidence)),
 	}
 	e, err := planner.Explain(ctx, cfg, time.Now, momentOf(past, area), then.ID, q.WhatIf)
 	r.Why = &e

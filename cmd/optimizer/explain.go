@@ -20,6 +20,7 @@ type explainCommand struct {
 	cli.Connection
 	stopFlags
 	areaFlags
+	confidenceFlag
 	Order       string        `arg:"" help:"The order." check:"id"`
 	At          time.Time     `help:"Explain what Firestore held at this time (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days. Default now, or soon after the creation of an order that is over." placeholder:"TIME"`
 	AddDrones   int           `help:"What if: this many more drones wait at the depot, fully charged." default:"0" check:"min 0 max 1000"`
@@ -45,7 +46,7 @@ func (c *explainCommand) Run(ctx context.Context) error {
 	defer clients.Close()
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
 	x, err := explain.Order(ctx, store, explain.Request{
-		Order: domain.OrderID(c.Order), At: c.At, AreaRadius: c.AreaRadius,
+		Order: domain.OrderID(c.Order), At: c.At, AreaRadius: c.AreaRadius, Confidence: c.Confidence,
 		WhatIf:     planner.WhatIf{AddDrones: c.AddDrones, DropReserve: c.DropReserve},
 		SolveLimit: c.SolveLimit, Service: c.Service,
 	})

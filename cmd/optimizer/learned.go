@@ -28,8 +28,8 @@ type learnedCommand struct {
 type learnedShow struct {
 	cli.Connection
 	stopFlags
-	Confidence float64 `help:"Share of the flights that is to be in time, as the optimizers are run." default:"0.8" check:"min 0.5 max 0.99"`
-	JSON       bool    `name:"json" help:"Print JSON."`
+	confidenceFlag
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 type learnedReset struct{ cli.Connection }

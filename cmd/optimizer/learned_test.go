@@ -13,7 +13,7 @@ import (
 // forgets it when told to.
 func TestLearned_ShowsAndForgets(t *testing.T) {
 	connection, client, store := connected(t)
-	show := &learnedShow{Connection: connection, Confidence: 0.8}
+	show := &learnedShow{Connection: connection, confidenceFlag: confidenceFlag{0.8}}
 	run := func() string { return printed(t, func() error { return show.Run(t.Context()) }) }
 	expect := func(text string, words ...string) {
 		t.Helper()

@@ -65,8 +65,13 @@ type amendFlags struct {
 
 // learnFlags holds the flags about what was learned.
 type learnFlags struct {
-	Learn      bool    `help:"Plan with speeds, stays, delays and demand that were learned from the past, and learn more." default:"true" negatable:""`
-	Confidence float64 `help:"Share of the flights that is to be in time although they are late as those of the past." default:"0.8" check:"min 0.5 max 0.99"`
+	Learn bool `help:"Plan with speeds, stays, delays and demand that were learned from the past, and learn more." default:"true" negatable:""`
+	confidenceFlag
+}
+
+// confidenceFlag holds the flag about how surely deadlines are met.
+type confidenceFlag struct {
+	Confidence float64 `help:"Share of the flights that is to be in time although they are late as those of the past. Use the same value for all optimizers." default:"0.8" check:"min 0.5 max 0.99"`
 }
 
 // cycles holds the flags of the commands that run cycles.
