@@ -2,7 +2,6 @@ package firestoretx
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -115,40 +114,6 @@ func (s *Store) CancelOrder(ctx context.Context, id domain.OrderID, why string) 
 		func(o *domain.Order, b *policy.Binding, now time.Time) (policy.Change, error) {
 			return s.order.CancelByOperator(o, b, id, why, now)
 		})
-}
-
-// depotsRemembered is how long orders are given to depots by one reading of them. An
-// order that comes to a depot just deleted gets another one from the sweeper.
-const depotsRemembered = 10 * time.Second
-
-// depotCache holds the depots that can plan orders.
-type depotCache struct {
-	mu     sync.Mutex
-	depots []domain.Depot
-	readAt time.Time // machine time
-}
-
-func (c *depotCache) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.depots = nil
-}
-
-// planningDepots are the depots that can plan orders, as of at most depotsRemembered ago.
-// That there is none is not remembered.
-func (s *Store) planningDepots(ctx context.Context) ([]domain.Depot, error) {
-	c := &s.depots
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.depots) > 0 && time.Since(c.readAt) < depotsRemembered {
-		return c.depots, nil
-	}
-	listing, err := s.Depots(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.depots, c.readAt = listing.Items, time.Now()
-	return c.depots, nil
 }
 
 func alone(*domain.Order) bool { return false }

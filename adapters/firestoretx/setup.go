@@ -15,7 +15,7 @@ import (
 // take the properties given here.
 func (s *Store) Setup(ctx context.Context, depots []domain.Depot, warehouses []domain.Warehouse, drones []domain.Drone) error {
 	if len(depots) > 0 {
-		defer s.depots.forget()
+		defer s.depots.keep(nil)
 	}
 	for _, d := range depots {
 		if _, err := s.doc(Depots, string(d.ID)).Set(ctx, depotCodec.encode(d), firestore.MergeAll); err != nil {
