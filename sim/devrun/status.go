@@ -143,7 +143,7 @@ type statusRow struct {
 
 // line is the row for a log.
 func (r statusRow) line(now time.Time) string {
-	text := fmt.Sprintf("%6s  telemetry %.0f/s  orders: %d pending, %d assigned, %d aboard, %d delivered  missions: %d (%d refused)  cycles: %d  p99 %.0f ms",
+	text := fmt.Sprintf("%6s  telemetry %.0f/s  orders: %d pending, %d assigned, %d aboard, %d delivered  decisions: %d applied, %d refused  cycles: %d  p99 %.0f ms",
 		r.elapsed, r.reportsPerSecond,
 		r.orders[domain.OrderPending], r.orders[domain.OrderAssigned], r.orders[domain.OrderInDelivery], r.orders[domain.OrderDelivered],
 		r.decisions[domain.OutcomeApplied], r.decisions[domain.OutcomeRejected], r.cycles, millis(r.p99))
@@ -156,8 +156,8 @@ func (r statusRow) line(now time.Time) string {
 // table is the row under its header, in 79 columns, and the age of old counts.
 func (r statusRow) table(now time.Time) []string {
 	rows := []string{
-		"    TIME  PENDING ASSIGNED ABOARD DELIVERED  MISSIONS REFUSED  REPORTS/S P99 ms",
-		fmt.Sprintf("%8s  %7d %8d %6d %9d  %8d %7d  %9.0f %6.0f", r.elapsed,
+		"    TIME  PENDING ASSIGNED ABOARD DELIVERED DECISIONS REFUSED  REPORTS/S P99 ms",
+		fmt.Sprintf("%8s  %7d %8d %6d %9d %9d %7d  %9.0f %6.0f", r.elapsed,
 			r.orders[domain.OrderPending], r.orders[domain.OrderAssigned], r.orders[domain.OrderInDelivery], r.orders[domain.OrderDelivered],
 			r.decisions[domain.OutcomeApplied], r.decisions[domain.OutcomeRejected], r.reportsPerSecond, millis(r.p99)),
 	}
