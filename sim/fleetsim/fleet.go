@@ -71,13 +71,11 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	members []member
-	slots   []slots // of the depots; none if their number is nowhere limited
-	// charging is how they were used.
-	charging SlotStats
-	byID     map[domain.DroneID]int
-	obeyed   int64
-	ignored  int64
-	crashes  int64
+	slots   *Slots
+	byID    map[domain.DroneID]int
+	obeyed  int64
+	ignored int64
+	crashes int64
 }
 
 // member is a drone, the time it was computed for, and the error of its own clock.
@@ -111,7 +109,7 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 		cfg: cfg, clock: clock, sender: newSender(p, c, clock),
 		byID: make(map[domain.DroneID]int, len(w.Drones)),
 	}
-	f.slots, f.charging = slotsOf(w.Depots)
+	f.slots = NewSlots(w.Depots)
 	random := randomFor(cfg.Seed, streamClocks)
 	now := clock.Now()
 	for i, d := range w.Drones {
@@ -121,7 +119,7 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 		}
 		f.byID[d.ID] = i
 		f.members = append(f.members, member{
-			drone:       NewDrone(d, home).WithPace(cfg.Pace).WithSlot(len(f.slots) == 0),
+			drone:       NewDrone(d, home).WithPace(cfg.Pace).WithSlot(!f.slots.Limited()),
 			at:          now,
 			clockOffset: time.Duration((2*random.Float64() - 1) * float64(cfg.ClockError)),
 		})
@@ -186,11 +184,18 @@ func (f *Fleet) advance(i int, now time.Time) *member {
 	m := &f.members[i]
 	dt := now.Sub(m.at)
 	m.after(now)
-	if len(f.slots) > 0 {
-		f.allot(i, dt, now)
-	}
+	f.slots.Allot(i, dt, membersAt{f, now})
 	return m
 }
+
+// membersAt are the fleet's drones and the present.
+type membersAt struct {
+	*Fleet
+	now time.Time
+}
+
+func (a membersAt) Charger(i int) *Drone { return &a.members[i].drone }
+func (a membersAt) CatchUp(i int)        { a.members[i].after(a.now) }
 
 // after moves the member's time to now.
 func (m *member) after(now time.Time) {
@@ -248,7 +253,7 @@ func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
 func (f *Fleet) Stats() FleetStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored, Crashes: f.crashes, Charging: f.charging}
+	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored, Crashes: f.crashes, Charging: f.slots.Stats()}
 }
 
 // Flying counts the drones that are on a flight.

@@ -96,12 +96,17 @@ func (d Drone) takeOver(route []domain.Waypoint) Drone {
 	return d
 }
 
-// slots are the charging slots of a depot. Drones that need one get it in the order in which
-// they came, and before those that only top up.
-type slots struct {
+// Slots hands out the charging slots of depots. Drones that need one get it in the order in
+// which they came, and before those that only top up.
+type Slots struct {
+	depots []depotSlots // none if the number of slots is nowhere limited
+	stats  SlotStats
+}
+
+type depotSlots struct {
 	at    domain.Position
 	limit int
-	queue []int // members that have a slot or want one, by arrival
+	queue []int // drones that have a slot or want one, by arrival
 }
 
 // SlotStats says how charging slots were used.
@@ -111,27 +116,44 @@ type SlotStats struct {
 	Waited time.Duration `json:"waited"` // of drones that needed one, in all
 }
 
-// slotsOf are the slots of the depots; none if their number is nowhere limited.
-func slotsOf(depots []domain.Depot) (list []slots, stats SlotStats) {
+// NewSlots returns the slots of the depots. At a depot without a number there is one for
+// every drone.
+func NewSlots(depots []domain.Depot) *Slots {
+	s := &Slots{}
 	for _, d := range depots {
-		stats.Slots += d.ChargingSlots
-		list = append(list, slots{at: d.Position, limit: cmp.Or(d.ChargingSlots, math.MaxInt)})
+		s.stats.Slots += d.ChargingSlots
+		s.depots = append(s.depots, depotSlots{at: d.Position, limit: cmp.Or(d.ChargingSlots, math.MaxInt)})
 	}
-	if stats.Slots == 0 {
-		return nil, stats
+	if s.stats.Slots == 0 {
+		s.depots = nil
 	}
-	return list, stats
+	return s
 }
 
-// allot hands out the slots of the place where a member is, after it was advanced by dt.
-func (f *Fleet) allot(i int, dt time.Duration, now time.Time) {
-	for s := range f.slots {
-		slots := &f.slots[s]
-		need := f.members[i].drone.ChargeNeed(slots.at)
+// Limited reports whether a depot has a number of slots. Otherwise every drone charges as it
+// likes, and none needs to be allotted a slot.
+func (s *Slots) Limited() bool { return len(s.depots) > 0 }
+
+// Stats says how the slots were used so far.
+func (s *Slots) Stats() SlotStats { return s.stats }
+
+// Chargers are the drones that share slots, by number.
+type Chargers interface {
+	// Charger is a drone as of when it was advanced last.
+	Charger(i int) *Drone
+	// CatchUp advances a drone to the present.
+	CatchUp(i int)
+}
+
+// Allot hands out the slots of the place where a drone is, after it was advanced by dt.
+func (s *Slots) Allot(i int, dt time.Duration, drones Chargers) {
+	for k := range s.depots {
+		slots := &s.depots[k]
+		need := drones.Charger(i).ChargeNeed(slots.at)
 		wants := need != NeedsNoSlot
 		at := slices.Index(slots.queue, i)
-		if at >= 0 && need == NeedsSlot && f.members[i].drone.noSlot {
-			f.charging.Waited += max(0, dt)
+		if at >= 0 && need == NeedsSlot && drones.Charger(i).noSlot {
+			s.stats.Waited += max(0, dt)
 		}
 		switch {
 		case at < 0 && !wants:
@@ -140,30 +162,30 @@ func (f *Fleet) allot(i int, dt time.Duration, now time.Time) {
 			slots.queue = append(slots.queue, i)
 		case !wants:
 			slots.queue = slices.Delete(slots.queue, at, at+1)
-			f.members[i].drone = f.members[i].drone.WithSlot(false)
+			d := drones.Charger(i)
+			*d = d.WithSlot(false)
 		}
-		f.share(slots, now)
+		s.stats.Most = max(s.stats.Most, slots.share(drones))
 	}
 }
 
-// share gives the slots of one depot to the first of its queue.
-func (f *Fleet) share(s *slots, now time.Time) {
-	given := 0
+// share gives the slots of one depot to the first of its queue. It returns how many it gave.
+func (s *depotSlots) share(drones Chargers) (given int) {
 	for _, need := range []ChargeNeed{NeedsSlot, ToppingUp} {
 		for _, i := range s.queue {
-			m := &f.members[i]
-			if m.drone.ChargeNeed(s.at) != need {
+			d := drones.Charger(i)
+			if d.ChargeNeed(s.at) != need {
 				continue
 			}
 			has := given < s.limit
 			if has {
 				given++
 			}
-			if has == m.drone.noSlot { // up to now it was the other way round
-				m.after(now)
-				m.drone = m.drone.WithSlot(has)
+			if has == d.noSlot { // up to now it was the other way round
+				drones.CatchUp(i)
+				*d = d.WithSlot(has)
 			}
 		}
 	}
-	f.charging.Most = max(f.charging.Most, given)
+	return given
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
 	"github.com/dronefleet/dronefleet/solver"
@@ -19,7 +20,7 @@ func TestRun_AmendsMissionsUnderWay(t *testing.T) {
 	without := run(t, s, solver.SISR)
 	s.Amend = true
 	with := run(t, s, solver.SISR)
-	if a := with.Amendments; a.Applied < 20 || a.Orders < a.Applied || a.Void > 0 || len(a.Refused) > 0 {
+	if a := with.Amendments; a.Applied < 20 || a.Orders < 20 || a.Void > 0 || len(a.Refused) > 0 {
 		t.Errorf("amendments %+v", a)
 	}
 	if without.Amendments.Applied > 0 {
@@ -28,5 +29,25 @@ func TestRun_AmendsMissionsUnderWay(t *testing.T) {
 	us, them := with.Priorities[domain.PriorityCritical], without.Priorities[domain.PriorityCritical]
 	if us.OnTime <= them.OnTime || with.Delivered <= without.Delivered {
 		t.Errorf("CRITICAL %+v, %d delivered; without amendments %+v, %d", us, with.Delivered, them, without.Delivered)
+	}
+}
+
+// F-AMD-06: what the planner decides about drones without orders is accepted by the rules of
+// production and flown, and it brings more CRITICAL orders in time.
+func TestRun_DronesWaitWhereOrdersAreExpected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; run without -short")
+	}
+	s := plannersim.Scenario{PerMinute: 6, Seed: 3, Duration: 70 * time.Minute, Quiet: 20 * time.Minute, Drones: 30, Amend: true}
+	cfg := planner.Config{Options: solver.Options{Iterations: 20, Workers: 1}, Position: true}
+	without := runWith(t, s, cfg)
+	s.Standby = true
+	with := runWith(t, s, cfg)
+	if without.Standby > 0 || with.Standby < 10 || len(with.Rejected)+with.Refused+len(with.Amendments.Refused) > 0 {
+		t.Errorf("%d missions without orders, rejected %v, %v; %d for drones that take none", with.Standby, with.Rejected, with.Amendments, without.Standby)
+	}
+	us, them := with.Priorities[domain.PriorityCritical], without.Priorities[domain.PriorityCritical]
+	if us.OnTime <= them.OnTime {
+		t.Errorf("CRITICAL %+v; without positions %+v", us, them)
 	}
 }

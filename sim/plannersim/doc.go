@@ -1,6 +1,6 @@
 // Package plannersim replays hours of orders through the planner in seconds. It
 // has the simulated drones of fleetsim, the planner and checker of production,
-// and between them as much of a State Manager as a day without faults needs.
+// and between them the policies of the State Manager.
 // There is no server, and only the measurement Result.Slowest depends on the
 // machine's clock: the same scenario and seed give the same result. Planning rules
 // are tuned and regression-tested on it; "go run ./bench/dynamic" confirms them on

@@ -11,37 +11,39 @@ import (
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
-// arrivedMetres is how near a stop a drone must report to have reached it, as in
-// production.
+// arrivedMetres is how near its station a drone counts as being there.
 const arrivedMetres = 75
 
 // trackedDrone is a simulated drone and what the State Manager knows of it.
 type trackedDrone struct {
-	static  domain.Drone
-	drone   fleetsim.Drone
-	report  domain.Telemetry
-	mission *domain.Mission  // bound
-	command *domain.Command  // on its way to the drone
-	due     time.Time        // when the command arrives
-	acked   bool             // the drone has reported the mission
-	reached time.Time        // when it reached its latest stop
-	station *domain.Position // where it waits for missions; nil means the depot
+	drone    fleetsim.Drone
+	known    domain.Drone
+	commands []sentCommand    // on their way to the drone
+	station  *domain.Position // where it waits for missions; nil means the depot
+}
+
+// sentCommand is a command and when it arrives.
+type sentCommand struct {
+	domain.Command
+	due time.Time
 }
 
 // replay is a day in progress.
 type replay struct {
 	world    *fleetsim.World
 	drones   []trackedDrone
+	slots    *fleetsim.Slots
+	rules    policy.MissionAssignmentPolicy
+	latency  time.Duration
 	orders   map[domain.OrderID]*domain.Order
-	amends   Amendments
+	missions map[domain.MissionID]domain.Mission
+	counts   counts
 	mayAmend bool
 	pending  []*domain.Order
-	flownKm  float64       // of missions
+	flownKm  float64
 	flights  int           // to stations
-	standby  int           // missions without orders
 	busy     time.Duration // of all drones that fly or charge
 	now      time.Time
-	homes    map[domain.DepotID]domain.Position
 }
 
 func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
@@ -49,103 +51,72 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	for _, d := range w.Depots {
 		homes[d.ID] = d.Position
 	}
-	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: Begin, mayAmend: s.Amend, homes: homes}
+	r := &replay{
+		world: w, slots: fleetsim.NewSlots(w.Depots), rules: policy.DefaultMissionAssignmentPolicy(), latency: s.Latency,
+		orders: map[domain.OrderID]*domain.Order{}, missions: map[domain.MissionID]domain.Mission{}, now: Begin, mayAmend: s.Amend,
+	}
+	r.rules.AllowUnfenced = true
 	random := rand.New(rand.NewPCG(s.Seed, 1913))
 	for i, d := range w.Drones {
 		home, ok := homes[d.HomeDepotID]
 		if !ok {
 			return nil, fmt.Errorf("drone %s: the world has no depot %q", d.ID, d.HomeDepotID)
 		}
-		d.SupportsStandby = s.Standby
-		t := trackedDrone{static: d}
+		d.SupportsStandby = d.SupportsStandby && s.Standby
+		t := trackedDrone{}
 		if float64(i) < s.Away*float64(len(w.Drones)) {
 			station := w.Hospitals[random.IntN(len(w.Hospitals))].Position
 			t.station, d.Position = &station, station
 		}
-		t.drone = fleetsim.NewDrone(d, home).WithPace(s.Pace)
-		t.drone, t.report = t.drone.Report(Begin)
+		t.drone = fleetsim.NewDrone(d, home).WithPace(s.Pace).WithSlot(!r.slots.Limited())
+		r.commit(&t, policy.SetupDrone(nil, d, Begin))
+		if err := r.report(&t); err != nil {
+			return nil, err
+		}
 		r.drones = append(r.drones, t)
 	}
 	return r, nil
 }
 
 // step advances the replay by one second.
-func (r *replay) step() {
+func (r *replay) step() error {
 	r.now = r.now.Add(time.Second)
 	for i := range r.drones {
 		t := &r.drones[i]
 		t.drone = t.drone.After(time.Second)
-		if t.command != nil && !r.now.Before(t.due) {
-			t.drone, _ = t.drone.Obey(*t.command, r.now)
-			t.command = nil
+		r.slots.Allot(i, time.Second, r)
+		for len(t.commands) > 0 && !r.now.Before(t.commands[0].due) {
+			t.drone, _ = t.drone.Obey(t.commands[0].Command, r.now)
+			t.commands = t.commands[1:]
 		}
-		t.drone, t.report = t.drone.Report(r.now)
-		if t.report.Status != domain.DroneIdle || t.mission != nil {
-			r.busy += time.Second
+		if err := r.report(t); err != nil {
+			return err
 		}
-		r.advance(t)
 		r.returnToStation(t)
 	}
+	return nil
 }
+
+// Charger implements fleetsim.Chargers.
+func (r *replay) Charger(i int) *fleetsim.Drone { return &r.drones[i].drone }
+
+// CatchUp implements fleetsim.Chargers. All drones are advanced together, to the second.
+func (r *replay) CatchUp(int) {}
 
 // returnToStation sends a drone that has landed at its depot and is charged back to
 // where it waits for missions.
 func (r *replay) returnToStation(t *trackedDrone) {
-	if t.station == nil || t.mission != nil || t.report.Status != domain.DroneIdle || t.report.Position.DistanceMetres(*t.station) <= arrivedMetres {
+	if t.station == nil || t.known.Bound() || t.drone.Status() != domain.DroneIdle || t.known.Position.DistanceMetres(*t.station) <= arrivedMetres {
 		return
 	}
 	r.flights++
 	t.drone, _ = t.drone.Obey(domain.Command{
 		Mission: domain.Mission{
-			ID: domain.MissionID(fmt.Sprint("STATION-", r.flights)), DroneID: t.static.ID, Status: domain.MissionActive, StartTime: r.now,
+			ID: domain.MissionID(fmt.Sprint("STATION-", r.flights)), DroneID: t.known.ID, Status: domain.MissionActive, StartTime: r.now,
 			Route: []domain.Waypoint{{Type: domain.WaypointDepotReturn, Position: *t.station}},
 		},
 		ExpiresAt: r.now.Add(time.Hour),
 	}, r.now)
-	t.drone, t.report = t.drone.Report(r.now)
-}
-
-// advance advances a drone's mission by its report.
-func (r *replay) advance(t *trackedDrone) {
-	if t.mission == nil {
-		return
-	}
-	if t.stands() {
-		r.advanceStandby(t)
-		return
-	}
-	if t.report.MissionID == t.mission.ID {
-		t.acked = true
-		r.confirm(t)
-		for t.mission.ReachedStops < len(t.mission.Route) {
-			stop := t.mission.Route[t.mission.ReachedStops]
-			if t.report.Position.DistanceMetres(stop.Position) > arrivedMetres {
-				break
-			}
-			t.mission.ReachedStops++
-			t.reached = r.now
-			r.reach(stop)
-		}
-		return
-	}
-	if t.acked {
-		r.void(t)
-		t.mission, t.acked = nil, false // it has landed
-	}
-}
-
-func (r *replay) reach(stop domain.Waypoint) {
-	order, ok := r.orders[stop.OrderID]
-	if !ok {
-		return
-	}
-	switch stop.Type {
-	case domain.WaypointWarehousePickup:
-		order.Status, order.Releasing = domain.OrderInDelivery, false
-	case domain.WaypointHospitalDelivery:
-		order.Status, order.DeliveredAt = domain.OrderDelivered, r.now
-	case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait: // of no order
-	}
 }
 
 // snapshot is what a cycle of the area reads now: its drones and the orders that it plans.
@@ -156,7 +127,7 @@ func (r *replay) snapshot(area domain.Area) domain.Snapshot {
 			s.Beyond = append(s.Beyond, d)
 		}
 	}
-	s.Drones = r.idle(area)
+	s.Drones, s.Charging = r.idle(area), r.charging(area)
 	if r.mayAmend {
 		s.Flights = r.inFlight(area)
 	}
@@ -171,15 +142,50 @@ func (r *replay) snapshot(area domain.Area) domain.Snapshot {
 // idle are the drones of an area that a cycle is offered now.
 func (r *replay) idle(area domain.Area) (idle []domain.Drone) {
 	for i := range r.drones {
-		t := &r.drones[i]
-		if t.mission != nil || t.report.Status != domain.DroneIdle || t.report.Battery <= 20 || !area.Has(t.static.HomeDepotID) {
-			continue
+		d := r.drones[i].known
+		if area.Has(d.HomeDepotID) && d.Status == domain.DroneIdle && !d.Bound() && d.Battery > r.rules.Drones.MinBattery {
+			idle = append(idle, d)
 		}
-		d := t.static
-		d.Status, d.Position, d.Battery, d.LastUpdate = domain.DroneIdle, t.report.Position, t.report.Battery, r.now
-		idle = append(idle, d)
 	}
 	return idle
+}
+
+// charging are the drones of an area that charge without a mission, if slots are limited.
+func (r *replay) charging(area domain.Area) (charging []domain.Drone) {
+	if !r.slots.Limited() {
+		return nil
+	}
+	for i := range r.drones {
+		if d := r.drones[i].known; area.Has(d.HomeDepotID) && d.Status == domain.DroneCharging {
+			charging = append(charging, d)
+		}
+	}
+	return charging
+}
+
+// inFlight are the drones of an area whose missions can be amended now, and those on their
+// way home that can take the next one.
+func (r *replay) inFlight(area domain.Area) (flights []domain.Flight) {
+	for i := range r.drones {
+		d := r.drones[i].known
+		m, bound := r.missions[d.CurrentMissionID]
+		if !bound || !area.Has(d.HomeDepotID) {
+			continue
+		}
+		f := domain.Flight{Drone: d, Mission: m, ReachedAt: policy.LastReachedAt(m)}
+		switch {
+		case r.rules.Drones.Amendable(d, m, r.now):
+			for _, id := range m.OrderIDs {
+				if o := r.orders[id]; o.AssignedMissionID == m.ID && o.Status != domain.OrderDelivered {
+					f.Orders = append(f.Orders, *o)
+				}
+			}
+		case m.Status != domain.MissionCompleted || !d.SupportsAmendments || r.rules.Drones.CanAcceptMission(d, 0, r.now, r.now) != nil:
+			continue
+		}
+		flights = append(flights, f)
+	}
+	return flights
 }
 
 // handOver gives what an area's cycle cannot serve in time to others that can, as the
@@ -193,7 +199,7 @@ func (r *replay) handOver(planned planner.Result, snap domain.Snapshot) int {
 	there := domain.Area{Depots: e.Depots}
 	e.Idle = r.idle(there)
 	for i := range r.drones {
-		if d := r.drones[i].static; left.NeedAllDrones() && there.Has(d.HomeDepotID) {
+		if d := r.drones[i].known; left.NeedAllDrones() && there.Has(d.HomeDepotID) {
 			e.All = append(e.All, d)
 		}
 	}
@@ -212,55 +218,4 @@ func (r *replay) handOver(planned planner.Result, snap domain.Snapshot) int {
 		*o = change.Orders[0]
 	}
 	return len(list)
-}
-
-// takenError says that another area's cycle has given an order to a drone.
-type takenError struct{ order domain.OrderID }
-
-func (e *takenError) Error() string { return fmt.Sprintf("order %s is not pending", e.order) }
-
-// assign turns a decision into a mission; the drone hears of it after the
-// latency. It changes nothing beside an error.
-func (r *replay) assign(d domain.Decision, latency time.Duration) error {
-	for i := range r.drones {
-		t := &r.drones[i]
-		if t.static.ID != d.DroneID {
-			continue
-		}
-		if len(d.OrderIDs) == 0 {
-			r.standBy(t, d, latency)
-			return nil
-		}
-		if t.stands() && d.AmendsMissionID == t.mission.ID {
-			t.mission = nil // replaced whole
-		} else if d.Amends() {
-			return r.amend(t, d, latency)
-		}
-		homebound := t.homebound()
-		if t.mission != nil && !homebound {
-			return fmt.Errorf("drone %s already has a mission", d.DroneID)
-		}
-		for _, id := range d.OrderIDs {
-			if order := r.orders[id]; order == nil || order.Status != domain.OrderPending {
-				return &takenError{id}
-			}
-		}
-		t.mission = &domain.Mission{
-			ID: domain.MissionID("M-" + d.ID), DroneID: d.DroneID, OrderIDs: d.OrderIDs, Route: d.Route,
-			Status: domain.MissionActive, StartTime: r.now, RouteRevision: 1,
-		}
-		r.flownKm += t.mission.PlannedKm() + t.report.Position.DistanceMetres(d.Route[0].Position)/1000
-		if homebound { // it flies there instead of home
-			r.flownKm += (t.report.Position.DistanceMetres(d.Route[0].Position) - t.report.Position.DistanceMetres(r.homes[t.static.HomeDepotID])) / 1000
-			t.acked = false
-		}
-		for _, id := range d.OrderIDs {
-			order := r.orders[id]
-			order.Status, order.AssignedDroneID, order.AssignedMissionID = domain.OrderAssigned, d.DroneID, t.mission.ID
-		}
-		t.command = &domain.Command{Mission: *t.mission, ExpiresAt: r.now.Add(time.Hour)}
-		t.due = r.now.Add(latency)
-		return nil
-	}
-	return fmt.Errorf("no drone %s", d.DroneID)
 }

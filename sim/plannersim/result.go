@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
 // Result is how a day went.
@@ -16,16 +18,20 @@ type Result struct {
 	Delivered  int
 	Missions   int
 	// Refused is how many decisions came too late for one of their orders: another area's
-	// cycle had given it to a drone.
-	Refused int
+	// cycle had given it to a drone. Rejected is how many others were rejected that do not
+	// amend a mission with orders.
+	Refused  int
+	Rejected map[policy.Reason]int
 	// HandedOver is how often an area gave an order to another one.
 	HandedOver int
 	// Held is how many orders wait for an operator at the end, because a drone failed.
 	Held int
-	// Standby is how many missions without orders were given or changed.
+	// Standby is how many missions without orders were given or changed to another such.
 	Standby int
 	// Amendments of missions under way.
 	Amendments Amendments
+	// Charging says how slots were used.
+	Charging fleetsim.SlotStats
 	// Busy is the mean share of the drones that fly or charge.
 	Busy float64
 	// IdleMean and WaitingMean are the mean numbers of drones and orders in a
@@ -54,7 +60,8 @@ func (r *Result) observe(s domain.Snapshot) {
 func (r *Result) score(day *replay, orders []domain.Order) {
 	r.IdleMean /= float64(max(r.Cycles, 1))
 	r.WaitingMean /= float64(max(r.Cycles, 1))
-	r.FlownKm, r.Amendments, r.Standby = day.flownKm, day.amends, day.standby
+	r.FlownKm, r.Amendments, r.Standby = day.flownKm, day.counts.amends, day.counts.standby
+	r.Missions, r.Refused, r.Rejected, r.Charging = day.counts.missions, day.counts.refused, day.counts.rejected, day.slots.Stats()
 	r.Busy = day.busy.Seconds() / day.now.Sub(Begin).Seconds() / float64(len(day.drones))
 	for i := range orders {
 		o := &orders[i]

@@ -2,7 +2,6 @@ package plannersim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -64,8 +63,11 @@ func Run[P Planner](ctx context.Context, s Scenario, newPlanner func() P) (Resul
 				}
 			}
 			r.pending = slices.DeleteFunc(r.pending, func(o *domain.Order) bool { return o.Status != domain.OrderPending })
+			r.sweep()
 		}
-		r.step()
+		if err := r.step(); err != nil {
+			return result, fmt.Errorf("%s: %w", r.now.Sub(Begin), err)
+		}
 	}
 	result.score(r, orders[:arrived])
 	return result, nil
@@ -83,16 +85,8 @@ func (r *replay) runCycle(ctx context.Context, result *Result, p Planner, snap d
 	result.observe(snap)
 	defer func() { result.HandedOver += r.handOver(planned, snap) }()
 	for _, d := range planner.DecisionsOf(planned.Plan, snap) {
-		err := r.assign(d, latency)
-		if taken := (*takenError)(nil); errors.As(err, &taken) && slices.ContainsFunc(snap.Orders, func(o domain.Order) bool { return o.ID == taken.order }) {
-			result.Refused++
-			continue
-		}
-		if err != nil {
+		if err := r.decide(d); err != nil {
 			return err
-		}
-		if !d.Amends() && !(len(d.OrderIDs) == 0) {
-			result.Missions++
 		}
 	}
 	return nil

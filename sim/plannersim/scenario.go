@@ -44,7 +44,7 @@ type Scenario struct {
 	AreaRadius float64
 	// Amend lets cycles change missions under way.
 	Amend bool
-	// Standby says that the drones take missions without orders; needs Amend.
+	// Standby has drones that support them take missions without orders; needs Amend.
 	Standby bool
 	// Interval between cycles; default 10 s.
 	Interval time.Duration

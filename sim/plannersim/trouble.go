@@ -10,7 +10,6 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
@@ -99,32 +98,8 @@ func (s Scenario) failures() (list []failure) {
 	return list
 }
 
-// breakDown makes a drone fall out. Its mission fails as in the State Manager: orders not
-// picked up are pending again, or held after policy.MaxAttempts; those whose parcel is
-// aboard are held, because nobody takes the parcel off.
+// breakDown makes a drone fall out. It reports PROBLEM, by which its mission fails.
 func (r *replay) breakDown(f failure) {
 	t := &r.drones[f.drone]
 	t.drone = t.drone.WithFault(fleetsim.Fault{Broken: f.lasts})
-	m := t.mission
-	if m == nil {
-		return
-	}
-	for _, id := range m.OrderIDs {
-		o := r.orders[id]
-		switch o.Status {
-		case domain.OrderAssigned:
-			o.Attempts++
-			o.Held = o.Attempts >= policy.MaxAttempts
-		case domain.OrderInDelivery:
-			o.Held = true
-		case domain.OrderPending, domain.OrderSolving, domain.OrderDelivered, domain.OrderCancelled:
-			continue
-		}
-		o.Releasing = false
-		o.Status, o.AssignedDroneID, o.AssignedMissionID, o.PendingSince = domain.OrderPending, "", "", r.now
-		r.pending = append(r.pending, o)
-	}
-	// It flies home once it is repaired, and ignores a command that is still on its way.
-	t.drone, _ = t.drone.Obey(domain.Command{Mission: *m, Revoke: true}, r.now)
-	t.mission, t.command, t.acked = nil, nil, false
 }
