@@ -72,12 +72,13 @@ func TestRivals_CompareWithRunsOfTheSameProblem(t *testing.T) {
 	}
 	f := flags{Drones: 5, Orders: 60, Time: time.Minute, Iterations: 1000, Workers: 1, Strategy: "sisr", Reference: true}
 	for i := range uint64(3) {
-		met[0].meet(solve(t.Context(), f, scenario.Generate(f.params(6+i)), 6+i, 1, f.Time))
+		p := scenario.Generate(f.params(6 + i))
+		met[0].meet(solve(t.Context(), f, p, 6+i, 1, f.Time), p)
 	}
 	if v := met[0]; v.met != 2 || v.behind != 1 || len(v.passed) != 1 || v.better[0] <= 0 || v.better[1] >= 0 {
 		t.Errorf("%+v", v)
 	}
-	for rows, want := range map[string]string{"{": "unexpected EOF", `{"instance": 7}`: "instance 7 has no referenceScalar"} {
+	for rows, want := range map[string]string{"{": "unexpected EOF", `{"instance": 7}`: "instance 7 has neither routes nor a referenceScalar"} {
 		if _, err := rivals(rows); err == nil || !strings.HasPrefix(err.Error(), "--rivals: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", rows, err)
 		}

@@ -16,8 +16,9 @@ type Params struct {
 	// Cities is the number of towns; 0 draws it from the seed, growing with the
 	// number of orders, between 1 and 50.
 	Cities int
-	// Geography is "accra", "berlin", "towns" or "" for one drawn from the seed.
-	// The real ones are used only for a single city.
+	// Geography is "accra", "berlin", "towns", "uniform" or "" for one of the first
+	// three, drawn from the seed. The two real ones are used only for a single city.
+	// In "uniform" the towns have no borders: all of it is spread over one disc.
 	Geography string
 	Seed      uint64
 }
@@ -34,16 +35,26 @@ type town struct {
 	sites  []model.Location
 }
 
+// The disc of the uniform geography grows with the number of depots, of which there
+// is one for so many orders.
+const (
+	uniform        = "uniform"
+	ordersPerDepot = 250
+	kmPerDepot     = 9
+)
+
 type generator struct {
 	*rand.Rand
 	params  Params
 	problem model.Problem
 	towns   []town
+	// depotsEach is the number of depots of each town.
+	depotsEach int
 }
 
 // Generate returns the problem of the parameters.
 func Generate(params Params) model.Problem {
-	g := &generator{Rand: rand.New(rand.NewPCG(params.Seed, 0xd20e)), params: params}
+	g := &generator{Rand: rand.New(rand.NewPCG(params.Seed, 0xd20e)), params: params, depotsEach: 1}
 	g.problem.Now = Noon
 	g.layOut()
 	g.infrastructure()
@@ -75,6 +86,10 @@ func (g *generator) layOut() {
 		return
 	}
 	base := model.Location{Lat: 48 + 4*g.Float64(), Lon: 7 + 5*g.Float64()}
+	if kind == uniform {
+		g.layOutDisc(base)
+		return
+	}
 	spread := 25 * math.Sqrt(float64(cities))
 	for range cities {
 		t := town{centre: g.near(base, spread), radius: 5 + 7*g.Float64()}
@@ -85,16 +100,30 @@ func (g *generator) layOut() {
 	}
 }
 
+// layOutDisc lays out one town with many depots.
+func (g *generator) layOutDisc(centre model.Location) {
+	g.depotsEach = g.params.Cities
+	if g.depotsEach <= 0 {
+		g.depotsEach = max(1, g.params.Orders/ordersPerDepot)
+	}
+	t := town{centre: centre, radius: kmPerDepot * math.Sqrt(float64(g.depotsEach))}
+	for range 4 + g.params.Orders/3 {
+		t.sites = append(t.sites, g.near(centre, t.radius))
+	}
+	g.towns = []town{t}
+}
+
 // near draws a point within km of a centre.
 func (g *generator) near(c model.Location, km float64) model.Location {
 	angle, r := g.Float64()*2*math.Pi, math.Sqrt(g.Float64())*km/111.195
 	return model.Location{Lat: c.Lat + r*math.Sin(angle), Lon: c.Lon + r*math.Cos(angle)/math.Cos(c.Lat*math.Pi/180)}
 }
 
-// infrastructure places one depot and three to five warehouses in each town.
+// infrastructure places the depots, each with three to five warehouses.
 func (g *generator) infrastructure() {
 	overlap := 0.3 + 0.6*g.Float64()
-	for i, t := range g.towns {
+	for i := range len(g.towns) * g.depotsEach {
+		t := g.towns[i/g.depotsEach]
 		g.problem.Depots = append(g.problem.Depots, model.Depot{ID: fmt.Sprintf("DEPOT-%02d", i), At: g.near(t.centre, t.radius/2)})
 		count := 3 + g.IntN(3)
 		for k := range count {
@@ -115,18 +144,26 @@ func (g *generator) infrastructure() {
 func (g *generator) fleet() {
 	mixed := g.Float64() < 0.5
 	for i := range g.params.Drones {
-		k := i % len(g.towns)
-		depot := g.problem.Depots[k]
+		depot := g.problem.Depots[i%len(g.problem.Depots)]
 		d := model.Drone{ID: fmt.Sprintf("DRONE-%04d", i), At: depot.At, HomeDepotID: depot.ID,
 			BatteryPercent: 20 + 80*math.Sqrt(g.Float64()), CapacityKg: 5}
 		if g.IntN(2) == 0 {
-			d.At = g.near(g.towns[k].centre, g.towns[k].radius)
+			d.At = g.abroad(i, depot.At)
 		}
 		if mixed && g.IntN(3) == 0 {
 			d.SpeedKmh, d.ConsumptionPercentPerKm, d.CapacityKg, d.MaxFlight = 70, 3.2, 2.5, 45*time.Minute
 		}
 		g.problem.Drones = append(g.problem.Drones, d)
 	}
+}
+
+// abroad draws where the mission before has left a drone.
+func (g *generator) abroad(drone int, depot model.Location) model.Location {
+	if g.params.Geography == uniform {
+		return g.near(depot, kmPerDepot)
+	}
+	t := g.towns[drone%len(g.towns)]
+	return g.near(t.centre, t.radius)
 }
 
 // demand draws the orders; in a single town up to half of them come in bursts at
@@ -140,7 +177,7 @@ func (g *generator) demand() {
 			hot = t.sites[g.IntN(len(t.sites))]
 		}
 		at := t.sites[g.IntN(len(t.sites))]
-		if len(g.towns) == 1 && g.Float64() < burst {
+		if len(g.towns) == 1 && g.params.Geography != uniform && g.Float64() < burst {
 			at = hot
 		}
 		if g.IntN(3) == 0 { // clinics and patients around the town
