@@ -65,6 +65,37 @@ func TestWaits_SayWhatTheLatestCycleFound(t *testing.T) {
 	}
 }
 
+// F-ORD-05, F-ARE-05: an order that was handed over is explained by the area that plans it
+// now, whose cycle has not seen it if it began before.
+func TestWaits_SpeakOfTheAreaThatPlansTheOrder(t *testing.T) {
+	var waits domain.Waits
+	waits.AddDepot("first", &domain.Cycle{ID: "C-1", SnapshotTime: noon, Orders: 1, Unserved: []domain.UnservedOrder{{OrderID: "O-1", Reason: "no_drone_free"}}})
+	waits.AddDepot("next", &domain.Cycle{ID: "C-2", DepotIDs: []domain.DepotID{"next", "beside"}, SnapshotTime: noon})
+	before, after := noon.Add(-time.Second), noon.Add(time.Second)
+	for _, c := range []struct {
+		planner      domain.DepotID
+		since        time.Time
+		from, reason string
+	}{
+		{"first", time.Time{}, "first", "no_drone_free"},
+		{"next", after, "next", domain.WaitNotSeen},
+		{"next", before, "next", domain.WaitPlanned},
+		{"beside", after, "next", domain.WaitNotSeen}, // a depot of the same area
+		{"first", after, "first", "no_drone_free"},    // its cycle listed it all the same
+	} {
+		o := pending("O-1", noon.Add(-time.Hour))
+		o.PlanningDepotID, o.PlanningSince = c.planner, c.since
+		if w := waits.Of(o); len(w) != 1 || string(w[0].DepotID) != c.from || w[0].Reason != c.reason {
+			t.Errorf("planned by %s since %s: %+v, want %q from %s", c.planner, c.since, w, c.reason, c.from)
+		}
+	}
+	unknown := pending("O-1", before)
+	unknown.PlanningDepotID = "gone"
+	if w := waits.Of(unknown); len(w) != 2 {
+		t.Errorf("planned by no depot: %+v, want an entry of each area", w)
+	}
+}
+
 // F-ORD-05: the depot that could serve the order comes first, then the one that
 // looked last.
 func TestWaits_PutTheNearestToServingFirst(t *testing.T) {

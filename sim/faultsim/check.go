@@ -62,7 +62,7 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("read the history: %w", err)
 	}
 	h.Confirmed = sim.confirmations.Messages()
-	h.Observations = sim.observations
+	h.Observations, h.Readings = sim.observations, sim.readings
 	// Two managers' clocks may differ by twice the skew, and a commit takes
 	// machine time while events carry simulated time.
 	h.ClockTolerance = 2*maxSkew + time.Duration(float64(time.Second)*sim.cfg.Speed)
@@ -97,6 +97,9 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 	for _, e := range h.Events {
 		if e.Entity == domain.EntityOrder && strings.Contains(e.Reason, "late report") {
 			r.Late++
+		}
+		if e.Entity == domain.EntityOrder && e.Cause == domain.CauseCycle {
+			r.HandedOver++
 		}
 	}
 	for _, e := range h.Ledger {

@@ -25,6 +25,11 @@ type faultInjector struct {
 	read func(doc document) (hide bool)
 	// write may change the writes of a commit.
 	write func(writes []*fspb.Write) []*fspb.Write
+	// query may change a query, and listed a document that a query finds.
+	query  func(q *fspb.StructuredQuery)
+	listed func(doc document)
+	// countNothing makes the product believe that no document matches what it counts.
+	countNothing bool
 	// believeFailures reports a commit that failed as done.
 	believeFailures bool
 	// ackNacks turns every nack into an ack.
@@ -136,25 +141,46 @@ func (i *faultInjector) commit(ctx context.Context, method string, req *fspb.Com
 
 func (i *faultInjector) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, cc, method, opts...)
-	if err != nil || i.read == nil {
+	if err != nil || i.read == nil && i.query == nil && i.listed == nil && !i.countNothing {
 		return stream, err
 	}
 	return &falseReads{stream, i}, nil
 }
 
-// falseReads is a stream of reads that read may change.
+// falseReads is a stream of reads that the injector may change.
 type falseReads struct {
 	grpc.ClientStream
 	injector *faultInjector
+}
+
+func (f *falseReads) SendMsg(m any) error {
+	if r, ok := m.(*fspb.RunQueryRequest); ok && f.injector.query != nil {
+		r = proto.CloneOf(r)
+		f.injector.query(r.GetStructuredQuery())
+		m = r
+	}
+	return f.ClientStream.SendMsg(m)
 }
 
 func (f *falseReads) RecvMsg(m any) error {
 	if err := f.ClientStream.RecvMsg(m); err != nil {
 		return err
 	}
-	if r, ok := m.(*fspb.BatchGetDocumentsResponse); ok && r.GetFound() != nil {
-		if name := r.GetFound().GetName(); f.injector.read(documentOf(name, r.GetFound().GetFields())) {
-			r.Result = &fspb.BatchGetDocumentsResponse_Missing{Missing: name}
+	switch r := m.(type) {
+	case *fspb.BatchGetDocumentsResponse:
+		found := r.GetFound()
+		if found != nil && f.injector.read != nil && f.injector.read(documentOf(found.GetName(), found.GetFields())) {
+			r.Result = &fspb.BatchGetDocumentsResponse_Missing{Missing: found.GetName()}
+		}
+	case *fspb.RunQueryResponse:
+		if d := r.GetDocument(); d != nil && f.injector.listed != nil {
+			f.injector.listed(documentOf(d.GetName(), d.GetFields()))
+		}
+	case *fspb.RunAggregationQueryResponse:
+		for name := range r.GetResult().GetAggregateFields() {
+			if f.injector.countNothing {
+				r.Result.AggregateFields[name] = wholeValue(0)
+			}
 		}
 	}
 	return nil

@@ -53,13 +53,13 @@ func TestSimulation_SurvivesEveryFaultOfThePlan(t *testing.T) {
 	for s := *seed; s < *seed+uint64(n); s++ {
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{Seed: s, Duration: *duration, Log: logger(t)}
+			cfg := Config{Seed: s, Duration: *duration, Depots: 1 + int(s+1)%2, Log: logger(t)} // every second seed has two
 			r, err := Run(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("seed %d: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d processes, %d MiB, %d by late evidence, %s, drained in %s, faults %v",
-				s, r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Starts, r.MaxHeap>>20, r.Late, r.Amendments, r.Drained.Round(time.Millisecond), r.Faults)
+			t.Logf("seed %d: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d processes, %d MiB, %d by late evidence, %d handed over, %s, drained in %s, faults %v",
+				s, r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Starts, r.MaxHeap>>20, r.Late, r.HandedOver, r.Amendments, r.Drained.Round(time.Millisecond), r.Faults)
 			report(t, cfg, r)
 			if len(r.Orders) == 0 || r.Events == 0 || len(r.Faults) == 0 {
 				t.Error("nothing happened")

@@ -49,6 +49,8 @@ type Config struct {
 	// Firestore's. Locks trust the server's clock only at speed 1.
 	Offsets []time.Duration
 	Drones  int // default 12
+	// Depots share the drones, each an area of its own; default 1, at most 2.
+	Depots int
 	// Plan, if not nil, replaces the seed's plan.
 	Plan []plannedFault
 	Log  *slog.Logger
@@ -65,6 +67,7 @@ func (c Config) withDefaults() Config {
 	c.Speed = cmp.Or(c.Speed, 40)
 	c.Optimizers = cmp.Or(c.Optimizers, 2)
 	c.Drones = cmp.Or(c.Drones, 12)
+	c.Depots = cmp.Or(c.Depots, 1)
 	return c
 }
 
@@ -96,6 +99,7 @@ type Result struct {
 	Rejected    map[string]int
 	Events      int
 	Decided     []int  // decisions published by each optimizer
+	HandedOver  int    // orders, from one area to another
 	Late        int    // orders whose delivery late evidence proved or dated back
 	Starts      int    // processes of the product started
 	MaxHeap     uint64 // bytes, of everything in this process
@@ -158,7 +162,9 @@ type simulation struct {
 
 	reliable  *connections // of the simulated world and the checker; no faults
 	publisher *pubsubio.Publisher
+	reader    *connections       // reads as the product does; no faults
 	store     *firestoretx.Store // the checker's
+	depots    []domain.Depot
 	acks      *ackChecker
 	drones    *fleetsim.Fleet
 	hospitals *hospitals
@@ -169,6 +175,7 @@ type simulation struct {
 	mu           sync.Mutex
 	injected     map[string]int
 	observations []invariant.Observation
+	readings     []invariant.Reading
 	decided      []int // decisions that each optimizer published
 	maxHeap      uint64
 }
@@ -177,7 +184,10 @@ func (sim *simulation) close() error {
 	if sim.reliable == nil {
 		return nil
 	}
-	return sim.reliable.close()
+	if sim.reader == nil {
+		return sim.reliable.close()
+	}
+	return errors.Join(sim.reader.close(), sim.reliable.close())
 }
 
 // open starts the simulated world. Nothing of the product runs yet.
@@ -197,6 +207,13 @@ func (sim *simulation) open(ctx context.Context) error {
 	}
 	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: sim.cfg.Drones, Seed: sim.cfg.Seed, ChargingSlots: max(1, sim.cfg.Drones/3)})
 	if err != nil {
+		return err
+	}
+	if sim.cfg.Depots > 1 {
+		shareDrones(world)
+	}
+	sim.depots = world.Depots
+	if sim.reader, err = dial(ctx, sim.hosts, "world", sim.cfg.Interceptors...); err != nil {
 		return err
 	}
 	sim.store = firestoretx.New(sim.reliable.Firestore, firestoretx.Config{Now: sim.clock.Now})
@@ -554,10 +571,12 @@ func (sim *simulation) receiveCommands(ctx context.Context) error {
 	return nil
 }
 
-// watch samples the drones' documents and the size of the heap until ctx ends.
+// watch samples the drones' documents, what the areas' cycles read, and the size of the heap
+// until ctx ends.
 func (sim *simulation) watch(ctx context.Context) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
+	product := firestoretx.New(sim.reader.Firestore, firestoretx.Config{Now: sim.clock.Now})
 	for {
 		select {
 		case <-ctx.Done():
@@ -575,5 +594,10 @@ func (sim *simulation) watch(ctx context.Context) {
 			}
 		}
 		sim.mu.Unlock()
+		if len(sim.depots) > 1 {
+			if r, err := readAreas(ctx, sim.store, product, sim.depots); err == nil {
+				sim.readings = append(sim.readings, r)
+			}
+		}
 	}
 }

@@ -32,6 +32,7 @@ type story struct {
 
 	confirmed    []invariant.Message
 	observations []invariant.Observation
+	readings     []invariant.Reading
 	complaints   []string // "requirement: what is wrong"
 }
 
@@ -64,7 +65,10 @@ func newStory(t *testing.T, mistake func(*story)) *story {
 	s.reliable = open(dial(t.Context(), hosts, "checker"))
 	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Now: func() time.Time { return s.now().Add(s.skew) }})
 	s.store = firestoretx.New(s.reliable.Firestore, firestoretx.Config{Now: s.now})
-	emutest.IssueFences(t, s.reliable.Firestore, "999", "") // the drones have no home
+	emutest.IssueFences(t, s.reliable.Firestore, "999", "", west.ID, east.ID) // the drones have no home
+	if err := s.store.Setup(t.Context(), []domain.Depot{west, east}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -84,6 +88,12 @@ func (s *story) complain(requirement, format string, args ...any) {
 }
 
 var home = domain.Position{Lat: 48.85, Lon: 2.35}
+
+// Each depot is an area of its own. The western one is nearest to all orders.
+var (
+	west = domain.Depot{ID: "WEST", Position: home}
+	east = domain.Depot{ID: "EAST", Position: domain.Position{Lat: home.Lat, Lon: home.Lon + 1}}
+)
 
 // pickup and delivery of an order, kilometres apart from all others.
 func pickup(id domain.OrderID) domain.Position {
@@ -196,6 +206,32 @@ func (s *story) decide(id domain.DecisionID, drone domain.DroneID, fence string,
 	return domain.MissionIDFor(id)
 }
 
+// handOver has a cycle hand an order over to another area; want is the reason for which that
+// must be refused, empty if it must be done.
+func (s *story) handOver(from, to domain.DepotID, fence string, want policy.Reason, id domain.OrderID) {
+	s.op = "hand-over"
+	refusals, err := s.product.HandOver(s.t.Context(), domain.HandOvers{
+		CycleID: "C", DepotID: from, Fence: fence, List: []domain.HandOver{{OrderID: id, From: from, To: to, Reason: "no drone is free"}},
+	})
+	if err == nil {
+		err = refusals[0]
+	}
+	if reason, _ := policy.ReasonOf(err); reason != want || (err != nil) != (want != "") {
+		s.complain("F-ARE-05", "order %s from %s to %s with fence %s: want %q, got %v", id, from, to, fence, want, err)
+	}
+	s.readAreas()
+}
+
+// readAreas takes a sample of what the areas' cycles read.
+func (s *story) readAreas() {
+	s.op = "cycle"
+	reading, err := readAreas(s.t.Context(), s.store, s.product, []domain.Depot{west, east})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.readings = append(s.readings, reading)
+}
+
 // mission complains unless the mission has the status and the failure.
 func (s *story) mission(requirement string, id domain.MissionID, status domain.MissionStatus, failure domain.FailureReason) {
 	m, err := s.store.Mission(s.t.Context(), id)
@@ -286,6 +322,17 @@ func (s *story) play() {
 	s.ask("O8", false)
 	s.changeMind("O8")
 
+	// Areas hand orders over; a cycle that lost its lock, one that is late and one that
+	// would have an order back do not.
+	s.readAreas()
+	s.handOver("WEST", "EAST", "005", "", "O8")
+	s.handOver("WEST", "EAST", "005", policy.ReasonPlannedElsewhere, "O8")
+	s.handOver("EAST", "WEST", "001", policy.ReasonHandedOverBefore, "O8")
+	s.handOver("WEST", "EAST", "004", policy.ReasonStaleFence, "O3")
+	s.handOver("WEST", "EAST", "999999999999999", policy.ReasonFenceUnknown, "O3")
+	s.handOver("WEST", "EAST", "005", policy.ReasonNotPending, "O1")
+	s.handOver("WEST", "EAST", "005", policy.ReasonOrderHeld, "O4")
+
 	// A drone falls silent for good.
 	idle("D5")
 	s.decide("B6", "D5", "007", s.snapshot(), "", "O7")
@@ -300,7 +347,7 @@ func (s *story) findings() []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	h.Confirmed, h.Observations = s.confirmed, s.observations
+	h.Confirmed, h.Observations, h.Readings = s.confirmed, s.observations, s.readings
 	found := slices.Clone(s.complaints)
 	for _, v := range invariant.Check(h).Violations {
 		found = append(found, v.String())

@@ -81,6 +81,20 @@ func overwrites(op, collection string) func(*story) {
 	}))
 }
 
+// anyPlanner has cycles read orders whatever depot plans them.
+func anyPlanner(s *story) {
+	const planner = "planningDepotId"
+	s.faults.query = func(q *fspb.StructuredQuery) {
+		all := q.GetWhere().GetCompositeFilter()
+		if all != nil {
+			all.Filters = slices.DeleteFunc(all.Filters, func(f *fspb.StructuredQuery_Filter) bool {
+				return f.GetFieldFilter().GetField().GetFieldPath() == planner
+			})
+		}
+	}
+	s.faults.listed = func(d document) { delete(d.fields, planner) }
+}
+
 func isEvent(w *fspb.Write) bool { return written(w).collection == "events" }
 
 // state changes a field of an entity's document and of its events.
@@ -174,6 +188,17 @@ var variants = []variant{
 	})},
 	{"an order is acked and not stored", "I3", loses("order", func(*fspb.Write) bool { return true })},
 	{"a changed order is acked and not stored", "I9", loses("change", func(*fspb.Write) bool { return true })},
+	{"a cycle reads the orders of every area", "F-ARE-04", anyPlanner},
+	{"no cycle reads an order that no depot plans", "F-ARE-04", both(
+		writes("order", each(func(w *fspb.Write) { state(w, "orders", "planningDepotId", textValue("")) })),
+		func(s *story) { s.faults.countNothing = true })},
+	{"an order that another area plans by now is handed over", "I2", field("hand-over", "orders", "planningDepotId", textValue("WEST"))},
+	{"an order is handed over back", "I2", field("hand-over", "orders", "handedOverBy", nil)},
+	{"an order is handed over whatever its status", "I2", field("hand-over", "orders", "status", textValue("PENDING"))},
+	{"an order with its parcel aboard is handed over", "F-ARE-05", field("hand-over", "orders", "held", flagValue(false))},
+	{"fences of hand-overs are not compared", "F-ARE-05", reads("hand-over", "control", func(document) bool { return true })},
+	{"a hand-over leaves no event", "I8", loses("hand-over", isEvent)},
+
 	{"an older order overwrites a newer one", "I9", field("change", "orders", "contentPublishedAt", nil)},
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Check checks a history against all ten invariants. Equal histories give equal
+// Check checks a history against all ten invariants, and against F-ARE-04 where it has
+// readings. Equal histories give equal
 // reports.
 func Check(h History) Report {
 	if h.ClockTolerance == 0 {
@@ -26,6 +27,7 @@ func Check(h History) Report {
 	c.effects()
 	c.putDown()
 	c.released()
+	c.planned()
 	slices.SortFunc(c.report.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Detail, b.Detail))
 	})

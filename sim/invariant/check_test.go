@@ -164,6 +164,9 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 		{"I2", "order gets another planning depot by the decision", func(h *History) { set(h, "order O1 2", "planningDepotId", "DEPOT") }}, // F-ARE-05
 		{"I2", "order is handed over by an operator", func(h *History) { event(h, "order O6 3").Cause = domain.CauseOperator }},
 		{"I2", "order is handed over to the depot that has it", func(h *History) { set(h, "order O6 3", "planningDepotId", "DEPOT") }},
+		{"F-ARE-04", "two areas read an order", func(h *History) { h.Readings[0].Read["DEPOT-2"] = []domain.OrderID{"O1", "O6"} }},
+		{"F-ARE-04", "no area reads an order", func(h *History) { h.Readings[0].Read["DEPOT"] = nil }},
+		{"F-ARE-04", "an area reads an order that does not wait", func(h *History) { h.Readings[0].Waiting = h.Readings[0].Waiting[:1] }},
 		{"I2", "order is handed over without a trace", func(h *History) { set(h, "order O6 3", "handedOverBy", "") }},
 		{"I2", "order is handed over back", func(h *History) {
 			set(h, "order O6 2", "handedOverBy", "DEPOT-2")

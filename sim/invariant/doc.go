@@ -12,6 +12,9 @@
 //	I9  every acknowledged message has its effect or a recorded reason
 //	I10 no parcel that was put down is sent again
 //
+// Where samples were taken of what the cycles of all areas read, it also checks that each
+// order that waited was read by one area, not by two and not by none (F-ARE-04).
+//
 // The package has its own tables of what is legal and must not import policy or an
 // adapter: otherwise a mistake there would be legal here too. It imports domain
 // only, reads no clock and changes nothing. It never fails: whatever is wrong,

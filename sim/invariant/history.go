@@ -24,6 +24,7 @@ type History struct {
 	Confirmed    []Message     // messages that a server confirmed to their senders
 	DeadLetters  []DeadLetter  // messages that were dead-lettered
 	Observations []Observation // samples of drone documents, in the order of reading
+	Readings     []Reading     // samples of what the areas' cycles read
 
 	// ClockTolerance is how far the times of two servers' events may be out of
 	// commit order: clock error plus the duration of a commit. Default
@@ -77,6 +78,13 @@ type Observation struct {
 	LastUpdate time.Time
 }
 
+// Reading is what the cycles of all areas read at one time.
+type Reading struct {
+	At      time.Time
+	Waiting []domain.OrderID                    // all orders that wait for a drone
+	Read    map[domain.DepotID][]domain.OrderID // by the depot that names the area
+}
+
 // Report is the result of a check.
 type Report struct {
 	Checked    int         `json:"checked"` // facts that were compared
@@ -88,7 +96,7 @@ func (r Report) OK() bool { return len(r.Violations) == 0 }
 
 // Violation is one fact that breaks one rule.
 type Violation struct {
-	Invariant string `json:"invariant"` // "I1" to "I10"
+	Invariant string `json:"invariant"` // "I1" to "I10", or the id of a requirement
 	Subject   string `json:"subject"`   // for example "drone DRONE-001"
 	Detail    string `json:"detail"`
 }

@@ -43,6 +43,10 @@ func goodHistory() History {
 	s.order("O6", domain.CauseCycle, func(o *domain.Order) {
 		o.PlanningDepotID, o.HandedOverBy = "DEPOT-2", []domain.DepotID{"DEPOT"}
 	})
+	s.history.Readings = []Reading{{
+		At: s.now, Waiting: []domain.OrderID{"O1", "O6"},
+		Read: map[domain.DepotID][]domain.OrderID{"DEPOT": {"O1"}, "DEPOT-2": {"O6"}},
+	}}
 
 	// D1 flies two orders and is done.
 	s.apply("C1-D1", "001", "M1", "D1", "O1", "O2")

@@ -1,0 +1,57 @@
+package faultsim
+
+import (
+	"testing"
+	"time"
+
+	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"google.golang.org/grpc/codes"
+)
+
+// F-ARE-04, F-ARE-05: while optimizers and State Managers are killed and frozen, and commits
+// fail or succeed unheard, each order that waits is planned by one of two areas, never by both
+// and never by none; nothing else is lost or done twice either.
+func TestSimulation_HandsOrdersOverUnderKills(t *testing.T) {
+	needsEmbedded(t)
+	t.Parallel()
+	const tries = 8 // in some worlds nothing is handed over between the kills
+	for world := range uint64(tries) {
+		cfg := Config{Seed: *seed + world, Duration: *duration, Depots: 2, Optimizers: 3, Managers: 3, Log: logger(t)}
+		if testing.Short() {
+			cfg.Duration /= 2
+		}
+		cfg.Plan = planOfKills(cfg.length())
+		r, err := Run(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("orders %v, %d handed over, %d applied, rejected %v, %d processes, %d samples, faults %v",
+			r.Orders, r.HandedOver, r.Applied, r.Rejected, r.Starts, len(r.History.Readings), r.Faults)
+		report(t, cfg, r)
+		if t.Failed() || r.HandedOver > 0 && r.Applied > 0 && len(r.History.Readings) > 0 && r.Faults[faultKillOptimizer] > 0 {
+			return
+		}
+	}
+	t.Errorf("in none of %d worlds was an order handed over, a decision applied, a sample taken and an optimizer killed", tries)
+}
+
+// planOfKills kills a process about as often as an area has a cycle, and disturbs commits.
+func planOfKills(length time.Duration) []plannedFault {
+	commits := func(at fsfault.Stage, do fsfault.Action) *fsfault.Rule {
+		return &fsfault.Rule{RPC: "Commit", Owner: productOwner, Probability: 0.2, At: at, Do: do}
+	}
+	plan := []plannedFault{
+		{lasts: length, what: faultAnswerLost, rule: commits(fsfault.After, fsfault.Fail(codes.Unavailable))},
+		{lasts: length, what: faultAbortStorm, rule: commits(fsfault.Before, fsfault.Abort())},
+		{at: length / 4, lasts: shortestFreeze, what: faultFreezeOptimizer, target: 1},
+	}
+	const pause = 9 * time.Second
+	for i := range int(length / pause) {
+		what := faultKillOptimizer
+		if i%3 == 2 {
+			what = faultKillManager
+		}
+		plan = append(plan, plannedFault{at: time.Duration(i)*pause + pause/2, what: what, target: i})
+	}
+	return plan
+}
