@@ -75,9 +75,9 @@ type Config struct {
 	// Confidence is the share of flights that is to be in time although they are late as
 	// those of the past; default learning.DefaultConfidence.
 	Confidence float64
-	// Position sends drones that nobody needs to where CRITICAL orders are expected. It does
-	// nothing if missions under way stay as they are.
-	Position bool
+	// NoPositions leaves idle drones where they are, instead of sending those that nobody needs
+	// to where CRITICAL orders are expected. So does NoAmendments.
+	NoPositions bool
 	// Immediate plans without a reserve, see planner.Config.
 	Immediate bool
 	// MinBattery (percent) and MaxSilence select the drones that are offered;

@@ -41,7 +41,7 @@ func (r *Runner) NewMemory() *Memory {
 		Options:   solver.Options{TimeLimit: r.cfg.SolveLimit, Iterations: r.cfg.Iterations, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed},
 		Params:    r.cfg.Params,
 		Immediate: r.cfg.Immediate,
-		Position:  r.cfg.Position && !r.cfg.NoAmendments,
+		Position:  !r.cfg.NoPositions && !r.cfg.NoAmendments,
 		TurnTime:  r.cfg.TurnTime,
 		Refused:   r.planRefused,
 	}, time.Now)}

@@ -19,7 +19,7 @@ func TestOffline_AgreesWithTheRealSystem(t *testing.T) {
 	if os.Getenv(connect.FirestoreHost) != "" || os.Getenv(connect.PubSubHost) != "" {
 		t.Skip("the run starts its own embedded servers")
 	}
-	c := command{Simulated: 15 * time.Minute, Speed: 45, Drones: 20, OrdersPerMinute: 3, Iterations: 100, Place: "paris"}
+	c := command{Simulated: 15 * time.Minute, Speed: 45, Drones: 20, OrdersPerMinute: 3, Iterations: 100, Place: "paris", Amend: true, Position: true}
 	var system outcome
 	for ; ; c.Speed /= 2 {
 		var err error

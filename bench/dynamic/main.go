@@ -72,6 +72,7 @@ type command struct {
 	Apart           []float64     `help:"With --depots: kilometres from one depot to the next." default:"1,6"`
 	AreaRadius      []float64     `help:"With --depots: the optimizer's --area-radius in turn, in km." default:"0,10"`
 	Amend           bool          `help:"Offline: let the dispatcher change missions under way." default:"true" negatable:""`
+	Position        bool          `help:"Let idle drones wait where CRITICAL orders are expected. Offline it needs --amend." default:"true" negatable:""`
 	Burst           float64       `help:"Offline: factor by which orders are denser in 6 of every 30 minutes." default:"1" check:"min 1"`
 
 	judgeFlags `embed:""`
@@ -190,7 +191,7 @@ func (c *command) real(ctx context.Context, m method, seed uint64) (outcome, err
 	r, err := devrun.Run(ctx, devrun.Config{
 		Duration: time.Duration(float64(c.Simulated) / c.Speed), Drones: c.Drones, Hz: 1, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: seed, SolveLimit: time.Second, Iterations: c.Iterations, Strategy: m.strategy,
-		Out: io.Discard, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		NoPositions: !c.Position, Out: io.Discard, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	churn := 0
 	for _, n := range r.MissionsFailed {

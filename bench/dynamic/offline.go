@@ -16,6 +16,7 @@ import (
 // offline runs a method on simulated drones, without servers.
 func (c *command) offline(ctx context.Context, m method, seed uint64) (outcome, error) {
 	day := plannersim.Scenario{Duration: c.Simulated, Drones: c.Drones, PerMinute: c.OrdersPerMinute, Burst: c.Burst, Away: c.Away, Seed: seed, Amend: c.Amend && !m.immediate}
+	day.Standby = day.Amend && c.Position
 	if c.Place == "city" {
 		day.World = plannersim.City
 	}
@@ -24,6 +25,7 @@ func (c *command) offline(ctx context.Context, m method, seed uint64) (outcome, 
 		Options:   solver.Options{Iterations: c.Iterations, Strategy: m.strategy, Seed: seed},
 		Params:    solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
 		Immediate: m.immediate,
+		Position:  day.Standby,
 		Refused:   func(_ solver.Problem, fault error) { refused = fault },
 	}
 	r, err := plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
@@ -31,7 +33,7 @@ func (c *command) offline(ctx context.Context, m method, seed uint64) (outcome, 
 		err = fmt.Errorf("the checker refused a plan: %w", refused)
 	}
 	o := outcome{
-		Planner: m.name, Seed: seed, Priorities: map[string]devrun.PriorityReport{}, FlownKm: r.FlownKm, Delivered: r.Delivered,
+		Planner: m.name, Seed: seed, Priorities: map[string]devrun.PriorityReport{}, FlownKm: r.PlannedKm, Delivered: r.Delivered,
 		Missions: r.Missions, Cycles: r.Cycles,
 	}
 	for _, priority := range domain.Priorities {

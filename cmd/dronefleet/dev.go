@@ -29,6 +29,7 @@ type devCommand struct {
 	ChargingSlots   slots         `help:"How many drones can charge at once." default:"all" accepts:"1 to 1000000, or all"`
 	ChargeRate      float64       `help:"What a drone gains in a charging slot, in percent of a full charge per simulated minute." default:"10" check:"over 0 max 100000"`
 	Pace            float64       `help:"How fast drones fly, as a share of the speed that plans assume until they have learned better." default:"1" check:"over 0 max 2"`
+	Position        bool          `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge." default:"true" negatable:""`
 	Learn           bool          `help:"Plan with speeds, stays, delays and demand that were learned from what happened." default:"true" negatable:""`
 	OrdersPerMinute float64       `help:"Mean rate of new orders, in simulated time. The report says how many the fleet could carry." default:"3" check:"min 0 max 60000"`
 	Speed           float64       `help:"Simulated seconds per second." default:"1" check:"min 1 max 1000"`
@@ -86,7 +87,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 			}
 			return tracing, err
 		},
-		ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn,
+		ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoPositions: !c.Position,
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
 		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), InsecureHTTP: c.InsecureHTTP, GameDay: c.config(),

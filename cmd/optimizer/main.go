@@ -59,7 +59,7 @@ type areaFlags struct {
 // amendFlags holds the flags about missions under way.
 type amendFlags struct {
 	Amend    bool          `help:"Change missions under way, so that a drone in flight serves an order that waits." default:"true" negatable:""`
-	Position bool          `help:"Send drones that nobody needs to wait where CRITICAL orders are expected. Only drones that support missions without orders are sent. Needs --amend." default:"false" negatable:""`
+	Position bool          `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge. Only drones that support missions without orders are sent. Needs --amend." default:"true" negatable:""`
 	TurnTime time.Duration `help:"A drone is not turned away from a stop that it reaches within this time. Give no less than the State Managers' --turn-time." default:"30s" check:"min 1s max 10m"`
 }
 
@@ -193,7 +193,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
 	cfg := dispatch.Config{
 		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
-		NoAmendments: !c.Amend, Position: c.Position, TurnTime: c.TurnTime, NoLearning: !c.Learn, Confidence: c.Confidence,
+		NoAmendments: !c.Amend, NoPositions: !c.Position, TurnTime: c.TurnTime, NoLearning: !c.Learn, Confidence: c.Confidence,
 		Params: c.params(), AreaRadius: c.AreaRadius,
 		Holder: cli.Instance(), Tracing: tracing,
 	}

@@ -200,7 +200,7 @@ func (run *devRun) open(ctx context.Context) error {
 		dispatch.Config{
 			SolveLimit: run.cfg.SolveLimit, Iterations: run.cfg.Iterations, Strategy: run.cfg.Strategy, Seed: run.cfg.Seed,
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
-			OnFailure: run.cycleFailed, NoLearning: run.cfg.NoLearning,
+			OnFailure: run.cycleFailed, NoLearning: run.cfg.NoLearning, NoPositions: run.cfg.NoPositions,
 		}, run.cfg.Log, run.product.Meter)
 	return run.outside.populate(world, tracing, missions, fleetsim.NetworkFaults{},
 		fleetsim.FleetConfig{Hz: run.cfg.Hz, Pace: run.cfg.Pace, Seed: run.cfg.Seed},

@@ -124,6 +124,50 @@ func awaitDelivery(ctx context.Context, t *testing.T, host string) {
 	}
 }
 
+// F-AMD-06 F-OPT-01: the optimizer sends an idle drone to where CRITICAL orders are expected,
+// and then gives it an order: one mission of one drone, without any landing in between.
+func TestRun_AWaitingDroneIsGivenAnOrder(t *testing.T) {
+	cfg := config(t)
+	cfg.Drones, cfg.OrdersPerMinute, cfg.Iterations = 16, 3, 30
+	report, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitOrderForWaiting(ctx, t, host) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Decisions.Standby == 0 || len(report.Invariants.Violations) > 0 {
+		t.Errorf("%+v, invariants %+v\n%s", report.Decisions, report.Invariants, out)
+	}
+}
+
+// awaitOrderForWaiting returns when a mission that a decision without orders began has an
+// order.
+func awaitOrderForWaiting(ctx context.Context, t *testing.T, host string) {
+	clients, err := connect.Open(ctx, connect.Config{FirestoreHost: host, PubSubHost: host}, meter.New())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer clients.Close()
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
+	for {
+		ledger, err := store.Ledger(ctx, domain.OutcomeApplied, firestoretx.Page{Limit: 1000})
+		if err != nil {
+			t.Errorf("no drone waited and was given an order: %v", err)
+			return
+		}
+		waits := map[domain.MissionID]bool{}
+		for _, e := range ledger {
+			waits[e.MissionID] = waits[e.MissionID] || e.AmendsMissionID == "" && len(e.OrderIDs) == 0
+		}
+		if slices.ContainsFunc(ledger, func(e domain.LedgerEntry) bool { return waits[e.AmendsMissionID] && len(e.OrderIDs) > 0 }) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
 func TestRun_NamesEveryBadSetting(t *testing.T) {
 	cfg := config(t)
 	cfg.Drones, cfg.Hz, cfg.Speed = 0, -1, 0

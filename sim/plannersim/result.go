@@ -2,6 +2,8 @@ package plannersim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -15,8 +17,10 @@ type Result struct {
 	Cycles     int
 	Priorities [4]Class // by domain.Priority
 	FlownKm    float64
-	Delivered  int
-	Missions   int
+	// PlannedKm is the length of all missions' routes, flown or still to be flown.
+	PlannedKm float64
+	Delivered int
+	Missions  int
 	// Refused is how many decisions came too late for one of their orders: another area's
 	// cycle had given it to a drone. Rejected is how many others were rejected that do not
 	// amend a mission with orders.
@@ -62,6 +66,9 @@ func (r *Result) score(day *replay, orders []domain.Order) {
 	r.WaitingMean /= float64(max(r.Cycles, 1))
 	r.FlownKm, r.Amendments, r.Standby = day.flownKm, day.counts.amends, day.counts.standby
 	r.Missions, r.Refused, r.Rejected, r.Charging = day.counts.missions, day.counts.refused, day.counts.rejected, day.slots.Stats()
+	for _, id := range slices.Sorted(maps.Keys(day.missions)) {
+		r.PlannedKm += day.missions[id].PlannedKm()
+	}
 	r.Busy = day.busy.Seconds() / day.now.Sub(Begin).Seconds() / float64(len(day.drones))
 	for i := range orders {
 		o := &orders[i]
