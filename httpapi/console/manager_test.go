@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,7 +19,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
@@ -151,6 +154,38 @@ func signedIn(t *testing.T, api, token string) string {
 	return server.URL
 }
 
+// handOver has a cycle of the fleet hand an order over that no drone can carry.
+func handOver(t *testing.T, clients *connect.Clients) string {
+	t.Helper()
+	const id, far, paris = "O-HEAVY", "DEPOT-FAR", "DEPOT-PARIS-01"
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: time.Now})
+	req := domain.OrderRequest{ID: id, CreatedAt: time.Now(), OrderContent: domain.OrderContent{
+		ProductType: "BLOOD", Priority: domain.PriorityHigh, Delivery: domain.Position{Lat: 48.85, Lon: 2.36}, WeightKg: 40,
+	}}
+	if err := store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Setup(t.Context(), []domain.Depot{{ID: far, Name: "Far", Position: domain.Position{Lat: 49.4, Lon: 3}}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	emutest.Eventually(t, "the hand-over of "+id, func() error {
+		fences, err := store.Fences(t.Context())
+		if err != nil {
+			return err
+		}
+		refusals, err := store.HandOver(t.Context(), domain.HandOvers{CycleID: "C", DepotID: paris, Fence: fences[paris], List: []domain.HandOver{
+			{OrderID: id, From: paris, To: far, Reason: "no drone carries 40 kg; drone HEAVY of DEPOT-FAR can serve it"},
+		}})
+		return errors.Join(append(refusals, err)...)
+	})
+	cycle := domain.Cycle{ID: "C", DepotID: paris, Outcome: domain.CyclePublished, HandedOver: 1, StartedAt: time.Now(), EndedAt: time.Now(), SnapshotTime: time.Now()}
+	cycle.Unserved = []domain.UnservedOrder{{OrderID: id, Reason: "no_drone_free: handed over to depot " + far}}
+	if err := store.RecordCycle(t.Context(), cycle); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 // F-UI-01: an operator commands the fleet from the page and reads its story; a viewer sees
 // no command.
 func TestConsole_Commands(t *testing.T) {
@@ -278,6 +313,16 @@ func TestConsole_Commands(t *testing.T) {
 	accessible(t, ctx, "Recall")
 	fill("storm", "")
 	await(t, ctx, `!document.querySelector("dialog") && document.getElementById("said").textContent === "Recall: done"`)
+
+	// Who plans an order, and who did before. F-ARE-05
+	selects("order", handOver(t, clients))
+	await(t, ctx, `(() => { const facts = document.querySelector("#selected dl").innerText.replace(/\s+/g, " ");
+		return facts.includes("Planned by DEPOT-FAR since ") && facts.includes("Handed over by DEPOT-PARIS-01: no drone free: handed over to depot DEPOT-FAR") })()`)
+	press("Story")
+	await(t, ctx, `(() => { const story = document.getElementById("panel").innerText;
+		return story.includes("Planned by depot DEPOT-FAR since ") && story.includes("From one area to another") && story.includes("handed over by depot DEPOT-PARIS-01 to DEPOT-FAR: no drone carries 40 kg") })()`)
+	accessible(t, ctx, "Handed over")
+	shoot(t, ctx, "Handed over")
 
 	// In the past nothing can be commanded.
 	js[any](t, ctx, `fleet.remember(), fleet.remember(), 1`) // two moments, without waiting for them

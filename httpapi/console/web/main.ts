@@ -3,7 +3,7 @@ import { FleetMap, looks } from "./map";
 import { Replay } from "./replay";
 import { ask, session, type Session } from "./session";
 import { stamp } from "./sprites";
-import { Store, time } from "./store";
+import { plannedBy, Store, time } from "./store";
 import { StoryView, told } from "./story";
 import { Stream } from "./stream";
 import { fence, left, refused, TableView, urgent } from "./tables";
@@ -67,6 +67,7 @@ function facts(k: Key): [string, string][] {
     return [["Status", plain(o.status)], ["Priority", plain(o.priority ?? "")], ["Product", o.productType ?? ""], ["Deadline", clock(time(o.deadline))],
       ["ETA", clock(shown.eta(o))], ["Slack", span(shown.slack(o))], ["Drone", o.assignedDroneId ?? ""], ["Held", o.heldReason ?? ""],
       ["Pinned to", o.pinnedDroneId ?? ""], ["Forbidden to", (o.forbiddenDroneIds ?? []).join(", ")],
+      ["Planned by", plannedBy(o)], ["Handed over by", shown.handOvers(o).join("; ")],
       ["Waits for", (o.waiting ?? []).map((w) => `${w.depotId ?? ""} ${plain(w.reason)}`.trim()).join("; ")]];
   }
   if (k.kind === "drone" && d) {
@@ -81,7 +82,8 @@ function facts(k: Key): [string, string][] {
   if (k.kind === "cycle" && c) {
     return [["Depot", c.depotId], ["Began", clock(time(c.startedAt))], ["Outcome", plain(c.outcome)], ["Detail", c.detail ?? ""], ["Lock held by", c.holder ?? ""],
       ["Fence", fence(c)], ["Read", `${c.readMs} ms: ${c.drones} drones, ${c.orders} orders`], ["Solve", `${c.solveMs} ms`],
-      ["Publish", `${c.publishMs} ms: ${c.missions} missions, ${c.assigned} orders`], ["Decisions", `${c.applied} applied`], ["Refused", refused(c)], ["Left", left(c)]];
+      ["Publish", `${c.publishMs} ms: ${c.missions} missions, ${c.assigned} orders`], ["Decisions", `${c.applied} applied`], ["Refused", refused(c)], ["Left", left(c)],
+      ["Handed over", c.handedOver ? `${c.handedOver} orders` : ""]];
   }
   if (house && (k.kind === "depot" || k.kind === "warehouse")) return [["Name", house.name ?? ""], ["Position", `${house.position.lat}, ${house.position.lon}`]];
   return [["State", "not in the live view"]];

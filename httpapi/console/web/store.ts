@@ -88,11 +88,27 @@ export class Store {
     return time(stop?.eta);
   }
 
+  // handOvers are the depots that planned an order before, with the reason of each as far as
+  // its cycles are still shown.
+  handOvers(o: Order): string[] {
+    const cycles = [...this.all.cycle.values()];
+    return (o.handedOverBy ?? []).map((depot) => {
+      const left = cycles.filter((c) => c.depotId === depot || c.depotIds?.includes(depot)).flatMap((c) => c.unserved)
+        .find((u) => u.orderId === o.id && u.reason.includes("handed over to depot"));
+      return left ? `${depot}: ${left.reason.replaceAll("_", " ")}` : depot; // ids keep their capitals
+    });
+  }
+
   // slack is the time between an order's planned delivery, or now if none is planned, and its deadline, in ms.
   slack(o: Order): number {
     const eta = this.eta(o);
     return time(o.deadline) - (isNaN(eta) ? this.now() : Math.max(eta, this.now()));
   }
+}
+
+// plannedBy is the depot whose area plans an order, and since when if another did before.
+export function plannedBy(o: Order): string {
+  return o.planningDepotId ? o.planningDepotId + (o.handedOverBy?.length ? ` since ${clock(time(o.planningSince))}` : "") : "";
 }
 
 export function open(o: Order): boolean { return o.status !== "DELIVERED" && o.status !== "CANCELLED"; }

@@ -1,10 +1,11 @@
 import { button, clock, el, grid, plain } from "./dom";
 import { ask, pathOf } from "./session";
-import { stopText, time } from "./store";
-import type { Key, Mission } from "./types";
+import { plannedBy, stopText, time } from "./store";
+import type { Key, Mission, Order } from "./types";
 import { whyButton } from "./why";
 
-interface Story { steps: { at: string; cause: string; what: string; related: string }[]; mission?: Mission; malformed?: string[] }
+interface Step { at: string; cause: string; what: string; related: string }
+interface Story { steps: Step[]; events: { time: string; cause: string; reason?: string }[]; order?: Order; mission?: Mission; malformed?: string[] }
 
 // told are the kinds that have a story.
 export const told = ["drone", "order", "mission", "cycle"];
@@ -38,10 +39,19 @@ export class StoryView {
         this.root.append(grid("Route", ["Stop", "What", "Order", "ETA", "Reached"], s.mission.route.map((w, i) =>
           [String(i + 1), stopText(w), w.relatedOrderId ?? "", clock(time(w.eta)), i < s.mission!.reachedStops ? "yes" : ""])));
       }
+      if (s.order?.planningDepotId) this.root.append(...planning(s.order, s.events));
       this.root.append(grid("What happened, newest first", ["Time", "Cause", "What"],
         s.steps.reverse().map((l) => [clock(time(l.at)), plain(l.cause), l.what + (l.related ? "\n" + l.related : "")])));
     } catch (err) {
       if (this.shown === id) note.textContent = `The story cannot be read: ${(err as Error).message}`;
     }
   }
+}
+
+// planning says which depot's area plans an order, and how it came there: of an order's events
+// only hand-overs are a cycle's.
+function planning(o: Order, events: Story["events"]): HTMLElement[] {
+  const handOvers = events.filter((e) => e.cause === "CYCLE");
+  return [el("p", `Planned by depot ${plannedBy(o)}.`, { dir: "auto" }),
+    ...(handOvers.length ? [grid("From one area to another", ["Time", "Why"], handOvers.map((e) => [clock(time(e.time)), e.reason ?? ""]))] : [])];
 }

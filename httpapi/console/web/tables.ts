@@ -94,7 +94,7 @@ export function refused(c: Cycle): string {
 // decisions says what came of those of a cycle.
 export function decisions(c: Cycle): string {
   const no = refused(c);
-  return `${c.applied} applied` + (no && `; refused: ${no}`);
+  return `${c.applied} applied` + (no && `; refused: ${no}`) + (c.handedOver ? `; ${c.handedOver} orders handed over` : "");
 }
 
 // left counts the orders that a cycle left, by reason.

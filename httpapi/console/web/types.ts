@@ -17,6 +17,7 @@ export interface Order {
   createdAt?: string; deadline?: string; deliveredAt?: string; held: boolean; heldReason?: string; late: boolean;
   assignedDroneId?: string; assignedMissionId?: string; waiting?: { depotId?: string; reason: string }[];
   pinnedDroneId?: string; forbiddenDroneIds?: string[];
+  planningDepotId?: string; planningSince?: string; handedOverBy?: string[]; // whose area plans it, and who did before
 }
 
 export interface Waypoint { type: string; position: Place; relatedOrderId?: string; relatedWarehouseId?: string; eta?: string; chargeToPercent?: number; waitUntil?: string }
@@ -28,7 +29,7 @@ export interface Mission {
 
 export interface Cycle {
   id: string; depotId: string; depotIds?: string[]; outcome: string; detail?: string; fence?: string; holder?: string; drones: number; orders: number;
-  missions: number; assigned: number; startedAt?: string; endedAt?: string; readMs: number; solveMs: number; publishMs: number;
+  missions: number; assigned: number; handedOver?: number; startedAt?: string; endedAt?: string; readMs: number; solveMs: number; publishMs: number;
   unserved: { orderId: string; reason: string }[]; unservedTotal: number;
   applied: number; refused: Record<string, number>; // its decisions, refused ones by reason
 }
