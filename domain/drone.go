@@ -50,6 +50,7 @@ type Drone struct {
 	ShortName            string
 	BatteryCapacityMah   int
 	ConsumptionPerKm     float64 // percent of a full charge per kilometre; 0 unknown
+	ConsumptionPerKmKg   float64 // what each kilogram aboard adds to it; 0 unknown
 	MaxFlightTimeMinutes int
 	PayloadCapacityKg    float64 // 0 means no limit is known
 	ChargeRate           float64 // in a charging slot, percent of a full charge a minute; 0 unknown

@@ -457,7 +457,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 			"position": point, "batteryPercentage": 81.5, "speedKmh": 51.5, "missionAcked": true, "namedRevision": 2, "supportsAmendments": true, "supportsStandby": true, "missionMoved": true,
 			"lastUpdate": at(1), "seenAt": at(2), "freeAfter": at(3), "idleSince": at(4), "faultSince": at(5), "ghostRevokedAt": at(6), "parkedSince": at(8), "homebound": true, "homeboundSince": at(9),
 			"emergencyLatched": true, "grounded": true, "groundedReason": "rotor", "ghostMissionId": "M-2", "failedMissions": []any{map[string]any{"missionId": "M-1", "failedAt": at(7)}},
-			"shortName": "one", "batteryCapacityMah": 5000, "consumptionPerKm": 1.5, "maxFlightTimeMinutes": 40, "payloadCapacityKg": 2.5, "chargeRate": 12.5, "revision": 7,
+			"shortName": "one", "batteryCapacityMah": 5000, "consumptionPerKm": 1.5, "consumptionPerKmKg": 0.25, "maxFlightTimeMinutes": 40, "payloadCapacityKg": 2.5, "chargeRate": 12.5, "revision": 7,
 		}},
 		{"orders/O1", entity.Order{}, map[string]any{
 			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,

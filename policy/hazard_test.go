@@ -864,11 +864,12 @@ var hazards = []hazard{
 		w.says(1, domain.DroneIdle, "")
 		facts := domain.Drone{
 			ID: "D1", HomeDepotID: "DEPOT-2", ShortName: "one", BatteryCapacityMah: 9000, ConsumptionPerKm: 2,
-			MaxFlightTimeMinutes: 40, PayloadCapacityKg: 3,
+			MaxFlightTimeMinutes: 40, PayloadCapacityKg: 3, ConsumptionPerKmKg: 0.1,
 		}
 		want := w.drones["D1"]
 		want.HomeDepotID, want.ShortName, want.BatteryCapacityMah = "DEPOT-2", "one", 9000
 		want.ConsumptionPerKm, want.MaxFlightTimeMinutes, want.PayloadCapacityKg = 2, 40, 3
+		want.ConsumptionPerKmKg = 0.1
 		w.commit(w.setup(ptr(w.drones["D1"]), facts, w.now))
 		w.expect(reflect.DeepEqual(w.drones["D1"], want), "%+v, not %+v", w.drones["D1"], want)
 	}},

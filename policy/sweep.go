@@ -131,7 +131,7 @@ func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
 	known.HomeDepotID, known.ShortName = d.HomeDepotID, d.ShortName
 	known.BatteryCapacityMah, known.ConsumptionPerKm = d.BatteryCapacityMah, d.ConsumptionPerKm
 	known.MaxFlightTimeMinutes, known.PayloadCapacityKg = d.MaxFlightTimeMinutes, d.PayloadCapacityKg
-	known.ChargeRate = d.ChargeRate
+	known.ChargeRate, known.ConsumptionPerKmKg = d.ChargeRate, d.ConsumptionPerKmKg
 	r.drone(*existing, &known, "", "")
 	return r.change
 }

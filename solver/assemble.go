@@ -68,16 +68,17 @@ func (pr *prepared) timetable(route plannedRoute, served, late []bool) Route {
 	d := &pr.drones[route.drone]
 	drone := pr.problem.Drones[d.index]
 	out := Route{DroneID: drone.ID, Stops: make([]Stop, 0, len(route.stops)+2)}
-	var metres, clock float64
+	var metres, clock, load, used float64
 	at := d.at
 	add := func(s Stop, to vec) {
 		leg := at.metres(to)
 		metres += leg
+		used += leg / 1000 * drone.ConsumptionWith(load)
 		clock += leg * d.pace
 		at = to
 		s.ETA = pr.problem.Now.Add(seconds(clock))
 		s.DistanceKm = metres / 1000
-		s.BatteryPercent = drone.BatteryPercent - s.DistanceKm*drone.Consumption()
+		s.BatteryPercent = drone.BatteryPercent - used
 		out.Stops = append(out.Stops, s)
 	}
 	add(Stop{Kind: DepotStart, At: drone.At}, d.at)
@@ -95,9 +96,11 @@ func (pr *prepared) timetable(route plannedRoute, served, late []bool) Route {
 			}
 			add(s, src.at)
 			clock += pr.params.PickupService.Seconds()
+			load += order.WeightKg
 			continue
 		}
 		add(Stop{Kind: Delivery, OrderID: order.ID, At: order.Delivery}, o.delivery)
+		load -= order.WeightKg
 		eta := out.Stops[len(out.Stops)-1].ETA
 		served[stop.order] = true
 		late[stop.order] = eta.After(order.Due(pr.problem.Now).Add(model.LateTolerance))
@@ -105,7 +108,7 @@ func (pr *prepared) timetable(route plannedRoute, served, late []bool) Route {
 	}
 	add(Stop{Kind: DepotReturn, At: pr.problem.Depots[d.depot].At}, d.home)
 	out.DistanceKm = metres / 1000
-	out.BatteryUsePercent = out.DistanceKm * drone.Consumption()
+	out.BatteryUsePercent = used
 	out.Duration = seconds(clock)
 	return out
 }

@@ -161,8 +161,12 @@ func badDrone(d Drone) string {
 		return fmt.Sprintf("batteryPercent %v is outside [0,100]", d.BatteryPercent)
 	case d.ConsumptionPercentPerKm != 0 && !(d.ConsumptionPercentPerKm >= 0.001 && d.ConsumptionPercentPerKm <= 1000):
 		return fmt.Sprintf("consumptionPercentPerKm %v is neither 0 nor in [0.001,1000]", d.ConsumptionPercentPerKm)
+	case !(d.ConsumptionPercentPerKmKg >= 0 && d.ConsumptionPercentPerKmKg <= 1000):
+		return fmt.Sprintf("consumptionPercentPerKmKg %v is outside [0,1000]", d.ConsumptionPercentPerKmKg)
 	case !finite(d.CapacityKg) || d.CapacityKg < 0:
 		return fmt.Sprintf("capacityKg %v is not a finite number >= 0", d.CapacityKg)
+	case d.ConsumptionPercentPerKmKg > 0 && d.CapacityKg == 0:
+		return "consumptionPercentPerKmKg is given, and capacityKg is not; give both"
 	case d.SpeedKmh != 0 && !(d.SpeedKmh >= 1 && d.SpeedKmh <= 1000):
 		return fmt.Sprintf("speedKmh %v is neither 0 nor in [1,1000]", d.SpeedKmh)
 	case d.MaxFlight < 0:

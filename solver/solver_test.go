@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,6 +76,30 @@ func TestSolve_EveryStrategyPassesTheChecker(t *testing.T) {
 			p := town(seed, 1+int(seed%9), int(seed*3%50))
 			solveChecked(t, p, solver.Options{Strategy: strategy, Seed: seed, Iterations: 300})
 		}
+	}
+}
+
+// F-CHG-02: a drone whose consumption grows with its load lands with its reserve, and what a
+// stop says of its charge is what the load until there has used.
+func TestSolve_CountsThePayloadInTheCharge(t *testing.T) {
+	loaded := 0
+	for seed := range uint64(30) {
+		p := town(seed, 1+int(seed%9), int(seed*3%50))
+		for i := range p.Drones {
+			p.Drones[i].CapacityKg, p.Drones[i].ConsumptionPercentPerKmKg = 5, 0.3
+		}
+		plan := solveChecked(t, p, solver.Options{Seed: seed, Iterations: 300})
+		for _, r := range plan.Routes {
+			i := slices.IndexFunc(p.Drones, func(d solver.Drone) bool { return d.ID == r.DroneID })
+			empty, full := r.DistanceKm*p.Drones[i].ConsumptionWith(0), r.DistanceKm*p.Drones[i].Consumption()
+			if !(r.BatteryUsePercent > empty && r.BatteryUsePercent < full) {
+				t.Errorf("seed %d: %s uses %.3f %%, empty %.3f, full %.3f", seed, r.DroneID, r.BatteryUsePercent, empty, full)
+			}
+			loaded++
+		}
+	}
+	if loaded < 50 {
+		t.Errorf("only %d routes", loaded)
 	}
 }
 

@@ -77,6 +77,7 @@ type Drone struct {
 	ShortName            string             `json:"shortName,omitempty"`
 	BatteryCapacityMah   int                `json:"batteryCapacityMah,omitempty"`
 	ConsumptionPerKm     Number             `json:"consumptionPerKm,omitempty"`
+	ConsumptionPerKmKg   Number             `json:"consumptionPerKmKg,omitempty"`
 	MaxFlightTimeMinutes int                `json:"maxFlightTimeMinutes,omitempty"`
 	PayloadCapacityKg    Number             `json:"payloadCapacityKg,omitempty"`
 	ChargeRate           Number             `json:"chargeRate,omitempty"`
@@ -103,7 +104,7 @@ func OfDrone(d domain.Drone) Drone {
 			return FailedMission{f.ID, moment(f.FailedAt)}
 		}),
 		HomeDepotID: d.HomeDepotID, ShortName: d.ShortName, BatteryCapacityMah: d.BatteryCapacityMah,
-		ConsumptionPerKm: Number(d.ConsumptionPerKm), MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
+		ConsumptionPerKm: Number(d.ConsumptionPerKm), ConsumptionPerKmKg: Number(d.ConsumptionPerKmKg), MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
 		PayloadCapacityKg: Number(d.PayloadCapacityKg), ChargeRate: Number(d.ChargeRate), Revision: d.Revision,
 	}
 }

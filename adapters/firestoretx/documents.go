@@ -77,6 +77,7 @@ var droneCodec = codec[domain.Drone]{
 	text("shortName", func(d *domain.Drone) *string { return &d.ShortName }),
 	whole("batteryCapacityMah", func(d *domain.Drone) *int { return &d.BatteryCapacityMah }),
 	real("consumptionPerKm", func(d *domain.Drone) *float64 { return &d.ConsumptionPerKm }),
+	real("consumptionPerKmKg", func(d *domain.Drone) *float64 { return &d.ConsumptionPerKmKg }),
 	whole("maxFlightTimeMinutes", func(d *domain.Drone) *int { return &d.MaxFlightTimeMinutes }),
 	real("payloadCapacityKg", func(d *domain.Drone) *float64 { return &d.PayloadCapacityKg }),
 	known("chargeRate", func(d *domain.Drone) *float64 { return &d.ChargeRate }),

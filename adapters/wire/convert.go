@@ -94,6 +94,7 @@ func droneToProto(d domain.Drone) *pb.Drone {
 		HomeDepotId:          string(d.HomeDepotID),
 		BatteryCapacityMah:   bounded(d.BatteryCapacityMah),
 		ConsumptionPerKm:     d.ConsumptionPerKm,
+		ConsumptionPerKmKg:   d.ConsumptionPerKmKg,
 		MaxFlightTimeMinutes: bounded(d.MaxFlightTimeMinutes),
 		ShortName:            d.ShortName,
 		PayloadCapacityKg:    d.PayloadCapacityKg,

@@ -360,6 +360,7 @@ func TestDecodeSnapshot_RefusesImpossibleCharging(t *testing.T) {
 		{`, "chargingSlots": -1`, "", "invalid snapshot: depot.charging_slots is -1; give 1 or more, or leave it out"},
 		{"", `, "chargeRate": 0`, "invalid snapshot: drones[0].charge_rate is 0; give a finite number above 0, or leave it out"},
 		{"", `, "chargeRate": -1`, "invalid snapshot: drones[0].charge_rate is -1; give a finite number above 0, or leave it out"},
+		{"", `, "consumptionPerKmKg": -1`, "invalid snapshot: drones[0].consumption_per_km_kg is -1; give a finite number of at least 0"}, // F-CHG-02
 		{"", `, "chargeRate": "NaN"`, "invalid snapshot: drones[0].charge_rate is NaN; give a finite number above 0, or leave it out"},
 	} {
 		_, err := wire.DecodeSnapshot(fmt.Appendf(nil, form, c.slots, c.rate))

@@ -176,7 +176,7 @@ func goldenSnapshot() domain.Snapshot {
 		Depot: domain.Depot{ID: "DEPOT-PARIS-01", Name: "Paris Main Hub", Position: louvre, Capacity: 40, ChargingSlots: 10},
 		Drones: []domain.Drone{{
 			ID: "D-001", Status: domain.DroneIdle, Position: bercy, Battery: 90, LastUpdate: measuredAt,
-			HomeDepotID: "DEPOT-PARIS-01", ShortName: "one", BatteryCapacityMah: 5000, ConsumptionPerKm: 2.5,
+			HomeDepotID: "DEPOT-PARIS-01", ShortName: "one", BatteryCapacityMah: 5000, ConsumptionPerKm: 2.5, ConsumptionPerKmKg: 0.125,
 			MaxFlightTimeMinutes: 38, PayloadCapacityKg: 5,
 		}},
 		Orders: []domain.Order{{

@@ -105,6 +105,7 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 	c.optionalID(join(path, "home_depot_id"), m.GetHomeDepotId())
 	c.notNegative(join(path, "consumption_per_km"), m.GetConsumptionPerKm())
 	c.notNegative(join(path, "payload_capacity_kg"), m.GetPayloadCapacityKg())
+	c.notNegative(join(path, "consumption_per_km_kg"), m.GetConsumptionPerKmKg())
 	if m.ChargeRate != nil {
 		c.positive(join(path, "charge_rate"), m.GetChargeRate())
 	}
@@ -120,6 +121,7 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 		ShortName:            m.GetShortName(),
 		BatteryCapacityMah:   int(m.GetBatteryCapacityMah()),
 		ConsumptionPerKm:     m.GetConsumptionPerKm(),
+		ConsumptionPerKmKg:   m.GetConsumptionPerKmKg(),
 		MaxFlightTimeMinutes: int(m.GetMaxFlightTimeMinutes()),
 		PayloadCapacityKg:    m.GetPayloadCapacityKg(),
 		SupportsStandby:      m.GetSupportsStandby(),

@@ -186,6 +186,28 @@ func TestPlanner_KeepsTheReserveOfAnAmendedRoute(t *testing.T) {
 	}
 }
 
+// F-CHG-02: a rest is planned as if the drone carried all it can: 16.06 km use 56.2 % at
+// 3.5 % a kilometre. What it will use is less, because it flies home empty.
+func TestPlanner_CountsThePayloadInFlight(t *testing.T) {
+	for battery, added := range map[float64]int{77: 0, 77.5: 1} {
+		w := newTown(0)
+		w.order("URGENT", domain.PriorityCritical, north(8, 1), 0)
+		f := w.flying(1, domain.PriorityStandard, time.Hour)
+		f.Drone.Battery, f.Drone.PayloadCapacityKg, f.Drone.ConsumptionPerKmKg = battery, 2, 0.5
+		f.Orders[0].WeightKg = 1
+		result, _ := w.planFlights(t, f)
+		if len(result.Plan.Amendments) != added {
+			t.Errorf("with %v %%: %+v", battery, result.Plan)
+			continue
+		}
+		for _, a := range result.Plan.Amendments {
+			if used := a.BatteryUsePercent; !(used > 16.06*2.5+3 && used < 16.06*3.5-3) {
+				t.Errorf("it uses %.2f %%", used)
+			}
+		}
+	}
+}
+
 // Limits of the drone count for the whole of the mission: weight aboard, and flight time
 // since take-off. 16.06 km take 19:16 min, after one minute.
 func TestPlanner_KeepsADronesLimitsInFlight(t *testing.T) {

@@ -60,7 +60,8 @@ func dronesOf(drones []domain.Drone) []solver.Drone {
 	for _, d := range drones {
 		list = append(list, solver.Drone{
 			ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
-			BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, CapacityKg: d.PayloadCapacityKg,
+			BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, ConsumptionPercentPerKmKg: d.ConsumptionPerKmKg,
+			CapacityKg:      d.PayloadCapacityKg,
 			MaxFlight:       time.Duration(min(d.MaxFlightTimeMinutes, maxFlightMinutes)) * time.Minute,
 			SupportsStandby: d.SupportsStandby, ChargePercentPerMinute: d.ChargeRate,
 		})

@@ -324,12 +324,22 @@ func (r *rest) amendment() solver.Amendment {
 		Detour: secondsOf(r.ends() - before.ends()), DetourKm: (r.metres - before.metres) / 1000,
 	}
 	a.DroneID, a.DistanceKm, a.Duration = d.ID, r.metres/1000, secondsOf(r.ends())
-	a.BatteryUsePercent = a.DistanceKm * d.Consumption()
-	km := 0.0
+	km, load := 0.0, 0.0
+	for _, o := range r.flight.Aboard() {
+		load += o.WeightKg
+	}
 	for i, s := range r.stops {
-		km += r.legs[i] / 1000
-		s.ETA, s.DistanceKm, s.BatteryPercent = r.now.Add(secondsOf(r.arrives[i])), km, d.BatteryPercent-km*d.Consumption()
+		leg := r.legs[i] / 1000
+		km, a.BatteryUsePercent = km+leg, a.BatteryUsePercent+leg*d.ConsumptionWith(load)
+		s.ETA, s.DistanceKm, s.BatteryPercent = r.now.Add(secondsOf(r.arrives[i])), km, d.BatteryPercent-a.BatteryUsePercent
 		a.Stops = append(a.Stops, s)
+		switch s.Kind {
+		case solver.WarehousePickup:
+			load += r.orders[s.OrderID].WeightKg
+		case solver.Delivery:
+			load -= r.orders[s.OrderID].WeightKg
+		case solver.DepotStart, solver.DepotReturn, solver.Charge, solver.Wait:
+		}
 	}
 	return a
 }

@@ -225,7 +225,7 @@ func (s *standby) add(r reserveDrone, stop solver.Stop) bool {
 		leg := metres(at, stop.At)
 		took := flightTime(d, leg)
 		mission.DistanceKm += leg / 1000
-		battery -= leg / 1000 * d.Consumption()
+		battery -= leg / 1000 * d.ConsumptionWith(0)
 		at, clock, flying = stop.At, clock.Add(took), flying+took
 		stop.ETA, stop.DistanceKm, stop.BatteryPercent = clock, mission.DistanceKm, battery
 		if more := stop.ChargeToPercent - battery; more > 0 {
@@ -238,7 +238,7 @@ func (s *standby) add(r reserveDrone, stop solver.Stop) bool {
 		}
 		mission.Stops = append(mission.Stops, stop)
 	}
-	mission.BatteryUsePercent, mission.Duration = mission.DistanceKm*d.Consumption(), clock.Sub(s.problem.Now)
+	mission.BatteryUsePercent, mission.Duration = mission.DistanceKm*d.ConsumptionWith(0), clock.Sub(s.problem.Now)
 	if d.BatteryPercent-mission.BatteryUsePercent < s.params.ReservePercent+chargeMargin || d.MaxFlight > 0 && flying > d.MaxFlight {
 		return false
 	}

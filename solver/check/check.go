@@ -155,7 +155,7 @@ func (r *replay) route(route model.Route) {
 	if f.orders > r.params.MaxOrdersPerRoute || len(route.Stops) > model.MaxWaypointsPerDecision {
 		r.fault("size", id, "", "%d orders, %d stops", f.orders, len(route.Stops))
 	}
-	r.landing(route, drone, f.km, f.now.Sub(r.problem.Now))
+	r.landing(route, drone, f.km, f.used, f.now.Sub(r.problem.Now))
 	r.totalKm += f.km
 	r.longestKm = math.Max(r.longestKm, f.km)
 }
@@ -166,6 +166,7 @@ type flown struct {
 	now      time.Time
 	at       model.Location
 	km, load float64
+	used     float64 // of the charge, in percent
 	aboard   map[string]bool
 	orders   int // picked up
 }
@@ -178,8 +179,8 @@ func (r *replay) fly(f *flown, route model.Route) {
 		f.km += leg
 		f.now = f.now.Add(time.Duration(leg / f.drone.Speed() * float64(time.Hour)))
 		f.at = stop.At
-		battery := f.drone.BatteryPercent - f.km*f.drone.Consumption()
-		r.stored(route, i, f.now, f.km, battery)
+		f.used += leg * f.drone.ConsumptionWith(f.load)
+		r.stored(route, i, f.now, f.km, f.drone.BatteryPercent-f.used)
 
 		switch stop.Kind {
 		case model.WarehousePickup:
@@ -303,8 +304,7 @@ func (r *replay) deliver(drone string, stop model.Stop, aboard map[string]bool, 
 }
 
 // landing checks the state at the end of a route, after the leg home.
-func (r *replay) landing(route model.Route, drone model.Drone, km float64, took time.Duration) {
-	used := km * drone.Consumption()
+func (r *replay) landing(route model.Route, drone model.Drone, km, used float64, took time.Duration) {
 	if left := drone.BatteryPercent - math.Max(used, route.BatteryUsePercent); !(left >= r.params.ReservePercent-limitTolerance) {
 		r.fault("reserve", route.DroneID, "", "lands with %.3f %%, reserve %.3f %%", left, r.params.ReservePercent)
 	}

@@ -107,6 +107,9 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"late arrival": {func(_ *solver.Problem, x *solver.Plan) {
 			x.Routes[0].Stops[2].ETA = x.Routes[0].Stops[2].ETA.Add(time.Second)
 		}, "eta"},
+		"a load that uses charge": {func(p *solver.Problem, _ *solver.Plan) { // F-CHG-02
+			p.Drones[0].CapacityKg, p.Drones[0].ConsumptionPercentPerKmKg = 10, 0.1
+		}, "battery"},
 		"wrong charge":    {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].BatteryPercent++ }, "battery"},
 		"wrong way":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].DistanceKm++ }, "distance"},
 		"wrong total":     {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].DistanceKm++ }, "totals"},

@@ -51,7 +51,7 @@ func (r *replay) amendment(a model.Amendment) {
 	if n := f.OrdersDelivered + aboard + rest.orders; n > model.MaxOrdersPerDecision || f.StopsBehind+len(a.Stops) > model.MaxWaypointsPerDecision {
 		r.fault("size", id, "", "%d orders, %d stops", n, f.StopsBehind+len(a.Stops))
 	}
-	r.landing(a.Route, f.Drone, rest.km, rest.now.Sub(r.problem.Now))
+	r.landing(a.Route, f.Drone, rest.km, rest.used, rest.now.Sub(r.problem.Now))
 	if diff := a.Detour - rest.now.Sub(before.now); diff > timeTolerance || diff < -timeTolerance || !(math.Abs(a.DetourKm-(rest.km-before.km)) <= kmTolerance) {
 		r.fault("totals", id, "", "says a detour of %.6f km and %s, replay %.6f km and %s", a.DetourKm, a.Detour, rest.km-before.km, rest.now.Sub(before.now))
 	}

@@ -72,7 +72,7 @@ func (r *replay) flyStandby(drone model.Drone, now time.Time, route model.Route)
 		leg := haversineKm(at, stop.At)
 		took := time.Duration(leg / drone.Speed() * float64(time.Hour))
 		km, at = km+leg, stop.At
-		now, flying, battery = now.Add(took), flying+took, battery-leg*drone.Consumption()
+		now, flying, battery = now.Add(took), flying+took, battery-leg*drone.ConsumptionWith(0)
 		r.stored(route, i, now, km, battery)
 		switch stop.Kind {
 		case model.Charge:
@@ -97,7 +97,7 @@ func (r *replay) flyStandby(drone model.Drone, now time.Time, route model.Route)
 		r.fault("flight", drone.ID, "", "flies for %s, at most %s", flying, drone.MaxFlight)
 	}
 	drone.MaxFlight = 0
-	r.landing(route, drone, km, now.Sub(r.problem.Now))
+	r.landing(route, drone, km, km*drone.ConsumptionWith(0), now.Sub(r.problem.Now))
 }
 
 // depotAt is the depot at a place; "" if there is none.

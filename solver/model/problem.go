@@ -61,6 +61,9 @@ type Drone struct {
 	// ConsumptionPercentPerKm of flight, in [0.001,1000]; 0 means
 	// DefaultConsumptionPercentPerKm.
 	ConsumptionPercentPerKm float64 `json:"consumptionPercentPerKm,omitempty"`
+	// ConsumptionPercentPerKmKg is what each kilogram aboard adds to that, in [0,1000]; above
+	// 0 it needs a CapacityKg.
+	ConsumptionPercentPerKmKg float64 `json:"consumptionPercentPerKmKg,omitempty"`
 	// CapacityKg is the most payload aboard at any time; 0 means unlimited.
 	CapacityKg float64 `json:"capacityKg,omitempty"`
 	// SpeedKmh is the cruise speed, in [1,1000]; 0 means DefaultSpeedKmh.
@@ -80,12 +83,17 @@ const (
 	DefaultSpeedKmh                = 50.0
 )
 
-// Consumption returns the battery use in percent per km, default applied.
-func (d Drone) Consumption() float64 {
-	if d.ConsumptionPercentPerKm == 0 {
-		return DefaultConsumptionPercentPerKm
+// Consumption returns the battery use in percent per km that a route may be planned with
+// before its load is known: that of a drone that carries all it can. Default applied.
+func (d Drone) Consumption() float64 { return d.ConsumptionWith(d.CapacityKg) }
+
+// ConsumptionWith returns the battery use in percent per km with kilograms aboard.
+func (d Drone) ConsumptionWith(kg float64) float64 {
+	empty := d.ConsumptionPercentPerKm
+	if empty == 0 {
+		empty = DefaultConsumptionPercentPerKm
 	}
-	return d.ConsumptionPercentPerKm
+	return empty + kg*d.ConsumptionPercentPerKmKg
 }
 
 // ChargePerMinute returns what the drone gains in a charging slot, default applied.

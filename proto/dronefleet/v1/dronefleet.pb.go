@@ -520,9 +520,12 @@ type Drone struct {
 	SupportsStandby bool `protobuf:"varint,51,opt,name=supports_standby,json=supportsStandby,proto3" json:"supports_standby,omitempty"`
 	// What it gains in a charging slot, in percent of a full charge a minute, above 0;
 	// left out, it is not known, and plans reckon with 10.
-	ChargeRate    *float64 `protobuf:"fixed64,52,opt,name=charge_rate,json=chargeRate,proto3,oneof" json:"charge_rate,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ChargeRate *float64 `protobuf:"fixed64,52,opt,name=charge_rate,json=chargeRate,proto3,oneof" json:"charge_rate,omitempty"`
+	// What each kilogram aboard adds to consumption_per_km; 0 means it is not known, and
+	// plans reckon without. It needs a payload_capacity_kg.
+	ConsumptionPerKmKg float64 `protobuf:"fixed64,53,opt,name=consumption_per_km_kg,json=consumptionPerKmKg,proto3" json:"consumption_per_km_kg,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Drone) Reset() {
@@ -663,6 +666,13 @@ func (x *Drone) GetSupportsStandby() bool {
 func (x *Drone) GetChargeRate() float64 {
 	if x != nil && x.ChargeRate != nil {
 		return *x.ChargeRate
+	}
+	return 0
+}
+
+func (x *Drone) GetConsumptionPerKmKg() float64 {
+	if x != nil {
+		return x.ConsumptionPerKmKg
 	}
 	return 0
 }
@@ -1671,7 +1681,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x10mission_revision\x183 \x01(\x05R\x0fmissionRevision\x12/\n" +
 	"\x13supports_amendments\x184 \x01(\bR\x12supportsAmendments\x12)\n" +
 	"\x10supports_standby\x185 \x01(\bR\x0fsupportsStandbyB\x12\n" +
-	"\x10_completed_stops\"\xd0\x05\n" +
+	"\x10_completed_stops\"\x83\x06\n" +
 	"\x05Drone\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\bposition\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x12-\n" +
@@ -1692,7 +1702,8 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x13payload_capacity_kg\x182 \x01(\x01R\x11payloadCapacityKg\x12)\n" +
 	"\x10supports_standby\x183 \x01(\bR\x0fsupportsStandby\x12$\n" +
 	"\vcharge_rate\x184 \x01(\x01H\x00R\n" +
-	"chargeRate\x88\x01\x01B\x0e\n" +
+	"chargeRate\x88\x01\x01\x121\n" +
+	"\x15consumption_per_km_kg\x185 \x01(\x01R\x12consumptionPerKmKgB\x0e\n" +
 	"\f_charge_rate\"\x84\x06\n" +
 	"\x05Order\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12@\n" +
