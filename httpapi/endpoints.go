@@ -75,7 +75,7 @@ func (a *API) fleetEndpoints() []endpoint {
 		{get, "/api/v1/cycles", viewer, "List solve cycles.", listed("cycles", choice("outcome", domain.CycleOutcomes)), nil, list("cycles", a.cycles, entity.OfCycle)},
 		{get, "/api/v1/drones/{id}", viewer, "Read one drone.", nil, nil, single[domain.DroneID](a.store.Drone, entity.OfDrone)},
 		{get, "/api/v1/orders/{id}", viewer, "Read one order, and why it waits.", nil, nil, writes(a.order)},
-		{get, "/api/v1/orders/{id}/explanation", viewer, "Say why an order waited or was late, which drones were nearest, what each lacked, and what would have helped.", []parameter{maybePast, addDrones, dropReserve}, nil, writes(a.explanation)},
+		{get, "/api/v1/orders/{id}/explanation", viewer, "Say why an order waited or was late, which drones were nearest, what each lacked, and what would have helped.", []parameter{maybePast, addDrones, addSlots, dropReserve}, nil, writes(a.explanation)},
 		{get, "/api/v1/missions/{id}", viewer, "Read one mission.", nil, nil, single[domain.MissionID](a.store.Mission, entity.OfMission)},
 		{get, "/api/v1/decisions/{id}", viewer, "Read one decision.", nil, nil, single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision)},
 		{get, "/api/v1/cycles/{id}", viewer, "Read one cycle.", nil, nil, single[domain.CycleID](a.store.Cycle, entity.OfCycle)},

@@ -27,6 +27,7 @@ const (
 func (a *API) explanation(ctx context.Context, r *request) (x explain.OrderExplanation, err error) {
 	at, _ := time.Parse(time.RFC3339, r.value("at")) // checked; zero if left out
 	added, _ := strconv.Atoi(r.value("addDrones"))   // checked
+	slots, _ := strconv.Atoi(r.value("addSlots"))    // checked
 	select {
 	case a.explaining <- struct{}{}:
 		defer func() { <-a.explaining }()
@@ -35,7 +36,7 @@ func (a *API) explanation(ctx context.Context, r *request) (x explain.OrderExpla
 	}
 	x, err = explain.Order(ctx, a.store, explain.Request{
 		Order: domain.OrderID(r.id()), At: at, AreaRadius: explainAreaRadius,
-		WhatIf:     planner.WhatIf{AddDrones: added, DropReserve: r.has("dropReserve")},
+		WhatIf:     planner.WhatIf{AddDrones: added, AddSlots: slots, DropReserve: r.has("dropReserve")},
 		SolveLimit: explainLimit, Workers: 1,
 	})
 	switch {

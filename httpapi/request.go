@@ -164,12 +164,8 @@ var (
 		return ""
 	}, false}
 
-	addDrones = parameter{"addDrones", "What if this many more drones waited at the depot.", schema{"type": "integer", "minimum": 0, "maximum": maxAddedDrones}, 2, func(value string) string {
-		if n, err := strconv.Atoi(value); err != nil || n < 0 || n > maxAddedDrones {
-			return fmt.Sprintf("is %.64q; give 0 to %d", value, maxAddedDrones)
-		}
-		return ""
-	}, false}
+	addDrones   = added("addDrones", "What if this many more drones waited at the depot.")
+	addSlots    = added("addSlots", "What if each depot with limited charging slots had this many more, since the drones that wait for one landed.")
 	dropReserve = parameter{"dropReserve", "What if no drone were kept for CRITICAL orders to come.", schema{"type": "string", "enum": []string{"true"}}, "true", func(value string) string {
 		if value != "true" {
 			return fmt.Sprintf("is %.64q; give true, or leave it out", value)
@@ -178,8 +174,18 @@ var (
 	}, false}
 )
 
-// maxAddedDrones bounds what a plan with more drones costs.
-const maxAddedDrones = 100
+// maxAdded bounds what a plan with more drones or slots costs.
+const maxAdded = 100
+
+// added is a parameter that adds some number to a moment.
+func added(name, doc string) parameter {
+	return parameter{name, doc, schema{"type": "integer", "minimum": 0, "maximum": maxAdded}, 2, func(value string) string {
+		if n, err := strconv.Atoi(value); err != nil || n < 0 || n > maxAdded {
+			return fmt.Sprintf("is %.64q; give 0 to %d", value, maxAdded)
+		}
+		return ""
+	}, false}
+}
 
 // checked turns a check that returns an error into one that returns text.
 func checked(check func(string) error) func(string) string {

@@ -28,6 +28,7 @@ type Moment struct {
 // WhatIf changes a moment for a second plan.
 type WhatIf struct {
 	AddDrones   int  // that wait at the area's first depot, fully charged
+	AddSlots    int  // at each depot where slots are limited, since the waiting drones landed
 	DropReserve bool // keep no drone for CRITICAL orders to come
 }
 
@@ -62,7 +63,8 @@ type Fate struct {
 // Candidate is one drone and what it lacked.
 type Candidate struct {
 	DroneID domain.DroneID `json:"droneId"`
-	// Doing is what it did: idle, CHARGING, flies a mission, grounded.
+	// Doing is what it did: idle, waits on a mission without orders, CHARGING, flies a mission,
+	// grounded.
 	Doing   string    `json:"doing"`
 	Km      float64   `json:"km"`      // from where it begins over the pickup to the delivery
 	Arrival time.Time `json:"arrival"` // with a flight for this order alone, once it is free
@@ -149,6 +151,7 @@ func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, 
 	}
 	changed := problem
 	changed.Drones = append(slices.Clone(problem.Drones), x.added(what.AddDrones)...)
+	x.charge(&changed, what.AddSlots)
 	cfg.Immediate = cfg.Immediate || what.DropReserve
 	e.WhatIf, err = x.instead(ctx, cfg, changed, first)
 	return e, err
@@ -167,6 +170,30 @@ func (x explainer) added(n int) (drones []solver.Drone) {
 		drones = append(drones, dronesOf([]domain.Drone{like})...)
 	}
 	return drones
+}
+
+// charge gives idle drones the charge that they would have if each depot with limited slots
+// had had n more: at each those that have waited for longest charge since they landed.
+func (x explainer) charge(p *solver.Problem, n int) {
+	waiting := slices.Clone(x.moment.Drones)
+	slices.SortStableFunc(waiting, func(a, b domain.Drone) int { return a.IdleSince.Compare(b.IdleSince) })
+	for _, depot := range x.moment.Snapshot.Depots() {
+		left := n
+		for _, d := range waiting {
+			here := d.HomeDepotID == depot.ID && d.Position.DistanceMetres(depot.Position) < samePlaceMetres
+			if left == 0 || depot.ChargingSlots <= 0 || !here || d.Status != domain.DroneIdle || d.Bound() || d.Grounded || d.IdleSince.IsZero() || d.Battery >= 100 {
+				continue
+			}
+			left--
+			d.Battery = min(100, d.Battery+d.ChargePerMinute()*x.now.Sub(d.IdleSince).Minutes())
+			charged := dronesOf([]domain.Drone{d})[0]
+			if i := slices.IndexFunc(p.Drones, func(o solver.Drone) bool { return o.ID == charged.ID }); i >= 0 {
+				p.Drones[i].BatteryPercent = charged.BatteryPercent
+			} else { // it had too little to be offered
+				p.Drones = append(p.Drones, charged)
+			}
+		}
+	}
 }
 
 // outcome is a plan and what it does with every order.
@@ -273,6 +300,9 @@ func (x explainer) nearest(p solver.Problem, order int, plan outcome) []Candidat
 	for _, d := range x.moment.Snapshot.Drones {
 		free[d.ID] = true
 	}
+	for _, s := range p.Standing {
+		free[domain.DroneID(s.DroneID)] = true
+	}
 	missions := map[domain.DroneID]*domain.Mission{}
 	for i := range x.moment.Missions {
 		missions[x.moment.Missions[i].DroneID] = &x.moment.Missions[i]
@@ -345,6 +375,9 @@ func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *dom
 	switch {
 	case free:
 		c.Doing = "idle"
+		if m != nil && m.ID == d.CurrentMissionID {
+			c.Doing = "waits on mission " + string(m.ID)
+		}
 	case m != nil && m.ID == d.CurrentMissionID:
 		c.Doing = "flies mission " + string(m.ID)
 		left := x.remainingMetres(f, &drone, m)

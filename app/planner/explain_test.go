@@ -119,6 +119,45 @@ func TestExplain_ChangesMissionsUnderWay(t *testing.T) {
 	}
 }
 
+// F-CHG-01: more slots would have charged the drones that wait for one since they landed,
+// those that wait for longest first.
+func TestExplain_SaysWhatMoreSlotsWouldChange(t *testing.T) {
+	m := moment(ordered("FAR", domain.PriorityCritical, 8, 1))
+	m.Snapshot.Depot.ChargingSlots = 1
+	first, second := m.Drones[2], m.Drones[2]
+	first.ID, first.Battery, first.IdleSince = "FIRST", 15, noon.Add(-6*time.Minute)
+	second.ID, second.IdleSince = "SECOND", noon.Add(-3*time.Minute)
+	m.Drones, m.Snapshot.Drones = []domain.Drone{second, first}, []domain.Drone{second}
+	for slots, want := range map[int]domain.DroneID{0: "", 1: "FIRST", 2: "SECOND"} {
+		e := explained(t, m, "FAR", planner.WhatIf{AddSlots: slots, DropReserve: true})
+		if e.Plan.DroneID != "" || e.WhatIf == nil || (e.WhatIf.Plan.DroneID == "") != (want == "") {
+			t.Errorf("%d slots: %+v, what if %+v", slots, e.Plan, e.WhatIf)
+		}
+		if slots == 1 && e.WhatIf.Plan.DroneID != want {
+			t.Errorf("the drone that has waited for longest should have charged: %+v", e.WhatIf.Plan)
+		}
+	}
+	m.Snapshot.Depot.ChargingSlots = 0 // a slot for every drone: nothing is missing
+	if e := explained(t, m, "FAR", planner.WhatIf{AddSlots: 2}); e.WhatIf.Plan.DroneID != "" {
+		t.Errorf("without a limit: %+v", e.WhatIf.Plan)
+	}
+}
+
+// F-ORD-06: a drone that waits without orders is free, whatever its mission.
+func TestExplain_CountsWaitingDronesAsFree(t *testing.T) {
+	w, p := busyTown(t, 12)
+	_, sent := w.next(t, p)
+	f := w.standing(sent[0], w.warehouse, 80)
+	w.drones = nil
+	w.order("URGENT", domain.PriorityCritical, north(8, 1), 0)
+	m := planner.Moment{Snapshot: w.snapshot(), Drones: []domain.Drone{f.Drone}, Missions: []domain.Mission{f.Mission}}
+	m.Snapshot.Flights = []domain.Flight{f}
+	e := explained(t, m, "URGENT", planner.WhatIf{})
+	if c := candidates(e)[f.Drone.ID]; e.Plan.DroneID != f.Drone.ID || c.Doing != "waits on mission STANDBY" || len(c.Lacks) > 0 {
+		t.Errorf("plan %+v, candidate %+v", e.Plan, c)
+	}
+}
+
 func TestExplain_RefusesAnOrderThatIsNotPending(t *testing.T) {
 	_, err := planner.Explain(t.Context(), planner.Config{}, time.Now, moment(), "O-1", planner.WhatIf{})
 	if !errors.Is(err, planner.ErrNotPlanned) {

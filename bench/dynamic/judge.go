@@ -36,6 +36,7 @@ type judgeFlags struct {
 	Shock      int           `help:"With --set: a mass casualty after an hour, of about this many orders from one hospital within five minutes." default:"0" check:"min 0 max 10000"`
 	Failures   float64       `help:"With --set: drones of the fleet that fall out, for each hour." default:"0" check:"min 0 max 3600"`
 	FailedFor  time.Duration `help:"With --failures: how long a drone is out of order; 0 means for good." default:"0s" check:"min 0s"`
+	Slots      int           `help:"With --set: how many drones can charge at once at each depot; 0 means all." default:"0" check:"min 0 max 100000"`
 	Pace       float64       `help:"With --set: how fast drones fly, as a share of the speed that plans assume. The rival learned is a planner that knows it." default:"1" check:"over 0 max 2"`
 	BoundSteps int           `help:"With --set: steps of the clairvoyant search." default:"3000" check:"min 1"`
 	Parallel   int           `help:"With --set: runs at a time; 0 means one for each core. It does not change the result." default:"0" check:"min 0 max 1000"`
@@ -203,7 +204,7 @@ func (c *command) inParallel(ctx context.Context, tasks int, run func(ctx contex
 func (c *command) day(in cell, seed uint64) plannersim.Scenario {
 	s := plannersim.Scenario{
 		Duration: c.Simulated + drain, Quiet: drain, Drones: c.Drones, PerMinute: in.perMinute, Burst: c.Burst, Away: c.Away, Seed: seed,
-		World: in.city.world, AreaRadius: in.city.areaRadius, Pace: c.Pace, Failures: plannersim.Failures{PerHour: c.judgeFlags.Failures, Lasts: c.FailedFor},
+		World: in.city.world, AreaRadius: in.city.areaRadius, Pace: c.Pace, Slots: c.Slots, Failures: plannersim.Failures{PerHour: c.judgeFlags.Failures, Lasts: c.FailedFor},
 	}
 	if c.Shock > 0 {
 		s.Shocks = []plannersim.Shock{{At: shockAt, Lasts: shockLasts, Orders: c.Shock}}

@@ -32,6 +32,22 @@ func TestRun_AmendsMissionsUnderWay(t *testing.T) {
 	}
 }
 
+// F-CHG-01: no more drones charge at once than there are slots; the others wait, and fewer
+// orders are in time for it.
+func TestRun_NoMoreDronesChargeThanSlots(t *testing.T) {
+	s := plannersim.Scenario{PerMinute: 4, Seed: 3, Duration: 40 * time.Minute, Drones: 12, Amend: true, Standby: true, Slots: 1}
+	cfg := planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}, Position: true}
+	few := runWith(t, s, cfg)
+	s.Slots = 0
+	enough := runWith(t, s, cfg)
+	if c := few.Charging; c.Slots != 1 || c.Most != 1 || c.Waited < 30*time.Minute || few.Standby == 0 || len(few.Rejected) > 0 {
+		t.Errorf("%+v, %d missions without orders, rejected %v", c, few.Standby, few.Rejected)
+	}
+	if few.Delivered >= enough.Delivered || enough.Charging.Waited > 0 {
+		t.Errorf("%d delivered with one slot, %d with enough: %+v", few.Delivered, enough.Delivered, enough.Charging)
+	}
+}
+
 // F-AMD-06: what the planner decides about drones without orders is accepted by the rules of
 // production and flown, and it brings more CRITICAL orders in time.
 func TestRun_DronesWaitWhereOrdersAreExpected(t *testing.T) {

@@ -121,6 +121,7 @@ func TestRun_NamesEveryBadSetting(t *testing.T) {
 		"burst":    {Burst: 10},
 		"away":     {Away: 1.5},
 		"shock":    {Shocks: []plannersim.Shock{{Orders: 5}}},
+		"slots":    {Slots: -1},
 		"failures": {Failures: plannersim.Failures{PerHour: -1}},
 	} {
 		if _, err := plannersim.Run[*planner.Planner](t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), name) {

@@ -46,6 +46,8 @@ type Scenario struct {
 	Amend bool
 	// Standby has drones that support them take missions without orders; needs Amend.
 	Standby bool
+	// Slots of each depot for drones that charge; 0 for as many as there are drones.
+	Slots int
 	// Interval between cycles; default 10 s.
 	Interval time.Duration
 	// Latency from a cycle's snapshot until the drones begin; default 3 s.
@@ -85,6 +87,9 @@ func (s Scenario) Validate() error {
 	if !(s.Away >= 0 && s.Away <= 1) {
 		errs = append(errs, fmt.Errorf("share of drones away is %v; give 0 to 1", s.Away))
 	}
+	if s.Slots < 0 {
+		errs = append(errs, fmt.Errorf("slots is %d; give 1 or more, or 0 for as many as there are drones", s.Slots))
+	}
 	if s.Burst < 0 || s.Burst > 1 && s.Burst*s.BurstLasts.Seconds() > s.BurstEvery.Seconds() {
 		errs = append(errs, fmt.Errorf("a burst of %v times for %s in every %s needs more than all orders; lower one of them", s.Burst, s.BurstLasts, s.BurstEvery))
 	}
@@ -112,6 +117,12 @@ func (s Scenario) day() (*fleetsim.World, []domain.Order, error) {
 	w, err := generate(s.Drones, s.Seed)
 	if err != nil {
 		return nil, nil, err
+	}
+	if s.Slots > 0 {
+		w.Depots = slices.Clone(w.Depots)
+		for i := range w.Depots {
+			w.Depots[i].ChargingSlots = s.Slots
+		}
 	}
 	clock := clockwork.NewFakeClockAt(Begin)
 	source, err := fleetsim.NewOrderSource(w, fleetsim.OrderConfig{PerMinute: s.PerMinute, Seed: s.Seed}, clock, nil, nil)

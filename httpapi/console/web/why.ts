@@ -13,7 +13,7 @@ interface Explanation {
 
 // changes are what can be asked of a past moment, by the query that asks it.
 const changes: Record<string, string> = {
-  "": "as it was", "addDrones=1": "with one more drone at the depot", "addDrones=3": "with three more", "dropReserve=true": "with no drone kept for CRITICAL orders",
+  "": "as it was", "addDrones=1": "with one more drone at the depot", "addDrones=3": "with three more", "addSlots=3": "with three more charging slots", "dropReserve=true": "with no drone kept for CRITICAL orders",
 };
 
 // whyButton shows, below it, why an order waits or was late, and what else would have changed.
