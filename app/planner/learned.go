@@ -80,9 +80,12 @@ func (m *demand) urgentPrior(now time.Time) (perMinute, minutes float64) {
 // a planner remembers orders that it has seen.
 func expectedSample(expected learning.DemandEstimates) (sample []solver.Order) {
 	for _, p := range slices.Backward(expected.Places[:min(len(expected.Places), maxSample)]) {
-		sample = append(sample, solver.Order{
-			Delivery: location(p.Position), ProductType: p.ProductType, ColdChain: p.ColdChain, WeightKg: p.WeightKg,
-		})
+		sample = append(sample, orderAt(p))
 	}
 	return sample
+}
+
+// orderAt is an order like those of a place. It has no id.
+func orderAt(p domain.PlaceDemand) solver.Order {
+	return solver.Order{Delivery: location(p.Position), ProductType: p.ProductType, ColdChain: p.ColdChain, WeightKg: p.WeightKg}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -28,8 +29,38 @@ type position struct {
 	enough, half float64 // charge, in percent, that suffices there for all orders like the recent ones, and for half of them
 }
 
-// positions lists the warehouses at which drones are to wait. Each order of the sample
-// counts for the warehouse from which it could be delivered soonest. A position needs as many
+// expectedOrder is an order like those to come, and how many of them it stands for.
+type expectedOrder struct {
+	solver.Order
+	weight float64
+}
+
+// expectedWeight is how many recent orders all learned places weigh as much as.
+const expectedWeight = 30.0
+
+// forPositions lists the orders that say where CRITICAL ones are to be expected: those that the
+// planner saw lately and, where the past is known, one for each place with CRITICAL orders.
+func (m *demand) forPositions() (orders []expectedOrder) {
+	critical, all := slices.Index(domain.Priorities[:], domain.PriorityCritical), 0.0
+	places := m.expected.Places[:min(len(m.expected.Places), maxSample)]
+	for _, p := range places {
+		all += p.Orders[critical]
+	}
+	for _, o := range m.sample {
+		if o.ID != "" || all == 0 { // otherwise it stands for a place, which counts by itself
+			orders = append(orders, expectedOrder{o, 1})
+		}
+	}
+	for _, p := range places {
+		if n := p.Orders[critical]; n > 0 {
+			orders = append(orders, expectedOrder{orderAt(p), expectedWeight * n / all})
+		}
+	}
+	return orders
+}
+
+// positions lists the warehouses at which drones are to wait. Each order that says where
+// demand is counts for the warehouse from which it could be delivered soonest. A position needs as many
 // drones as there will hardly be more CRITICAL orders before the next drone can be there.
 func (m *demand) positions(f directFlights) []position {
 	list := make([]position, len(f.problem.Warehouses))
@@ -39,12 +70,11 @@ func (m *demand) positions(f directFlights) []position {
 		list[i].at = w.At
 	}
 	waiting := m.typical
-	for i := range m.sample {
-		o := &m.sample[i]
+	for _, o := range m.forPositions() {
 		if o.Pickup != nil {
 			continue // picked up at a place of its own: says nothing about the next order
 		}
-		r := f.request(o)
+		r := f.request(&o.Order)
 		soonest, at := solver.Critical.Window()-detectionMargin, -1
 		for k := range list {
 			waiting.At = list[k].at
@@ -58,8 +88,8 @@ func (m *demand) positions(f directFlights) []position {
 			}
 		}
 		if at >= 0 {
-			share[at]++
-			all++
+			share[at] += o.weight
+			all += o.weight
 		}
 	}
 	for k := range list {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
@@ -103,6 +104,49 @@ func TestPlanner_SendsNobodyToPositionsWithoutReason(t *testing.T) {
 	w.order("C", domain.PriorityCritical, north(6, 0), 0)
 	if result, _ := w.next(t, newPlanner(t)); len(result.Plan.Standby) != 0 {
 		t.Errorf("not configured: %+v", result.Plan.Standby)
+	}
+}
+
+// F-LRN-04 F-AMD-06: a planner that has seen no order yet sends drones to the warehouse near
+// which CRITICAL orders come, by what was learned of the hour and of the places; however many
+// other orders come elsewhere.
+func TestPlanner_SendsDronesWhereThePastExpectsThem(t *testing.T) {
+	w := newTown(12)
+	for i := range w.drones {
+		w.drones[i].SupportsAmendments, w.drones[i].SupportsStandby, w.drones[i].Battery = true, true, 100
+	}
+	south := north(-3, 0)
+	sent := func(learned domain.Demand) (at []domain.Position) {
+		p := positioning(t)
+		p.Learn(learning.Estimates{Demand: learning.EstimateDemand(learned)})
+		snap := w.snapshot()
+		snap.CycleID = "C"
+		other := snap.Warehouses[0]
+		other.ID, other.Position = "SOUTH", south
+		snap.Warehouses = append(snap.Warehouses, other)
+		result, err := p.PlanSnapshot(t.Context(), snap, w.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range planner.DecisionsOf(result.Plan, snap) {
+			at = append(at, d.Route[1].Position)
+		}
+		return at
+	}
+	d := domain.Demand{Hours: make([]domain.HourDemand, 24)}
+	for h := range d.Hours {
+		d.Hours[h] = domain.HourDemand{Hours: 100, Orders: [3]float64{0, 0, 3000}}
+	}
+	place := func(km float64, standard, critical float64) domain.PlaceDemand {
+		return domain.PlaceDemand{Position: north(km, 0), Orders: [3]float64{standard, 0, critical}, ProductType: "BLOOD"}
+	}
+	d.Places = []domain.PlaceDemand{place(6, 500, 0), place(7, 400, 0), place(-6, 0, 300)}
+	if at := sent(d); len(at) == 0 || slices.ContainsFunc(at, func(p domain.Position) bool { return p != south }) {
+		t.Errorf("CRITICAL orders come in the south: sent to %v", at)
+	}
+	d.Places = []domain.PlaceDemand{place(6, 0, 300), place(-6, 500, 1)}
+	if at := sent(d); len(at) == 0 || slices.Contains(at, south) {
+		t.Errorf("CRITICAL orders come in the north: sent to %v", at)
 	}
 }
 
