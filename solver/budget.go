@@ -26,6 +26,7 @@ type budget struct {
 
 	searchEnd    time.Duration // when the search ends
 	constructEnd time.Duration // the first construction goes on until then, even beyond the limit
+	prepareEnd   time.Duration // when the preparation was done
 	firstPlan    time.Duration // when the first plan was there
 }
 
@@ -36,7 +37,8 @@ func newBudget(ctx context.Context, o Options) *budget {
 
 // prepared sets what follows from the time that the preparation took.
 func (b *budget) prepared(orders, drones int) {
-	b.constructEnd = insertionFactor * b.elapsed()
+	b.prepareEnd = b.elapsed()
+	b.constructEnd = insertionFactor * b.prepareEnd
 	if orders <= tinyProblem {
 		b.searchEnd = min(b.searchEnd, tinyTime+time.Duration(drones)*tinyDrone)
 	}
@@ -63,15 +65,18 @@ func (b *budget) constructionOver() bool {
 // lateFillOver reports whether adding late deliveries to one more of n clusters
 // would take too long, judging by what construction took.
 func (b *budget) lateFillOver(n, workers int) bool {
-	each := 3 * b.firstPlan / 2 * time.Duration(min(n, workers)) / time.Duration(n)
+	each := 3 * b.construction() / 2 * time.Duration(min(n, workers)) / time.Duration(n)
 	return b.timed() && b.elapsed()+each > b.limit-endgame
 }
 
 // reserve is the part of the time that the search leaves to what follows it:
 // adding late deliveries repeats a construction, and the plan is assembled.
 func (b *budget) reserve() time.Duration {
-	return endgame + min(max(leastFill, b.firstPlan), b.searchEnd/4)
+	return endgame + min(max(leastFill, b.construction()), b.searchEnd/4)
 }
+
+// construction is how long the first construction took.
+func (b *budget) construction() time.Duration { return b.firstPlan - b.prepareEnd }
 
 // spent returns a function that tells which share of the budget between now and
 // the end of the search is spent, for a chain after its steps. It is 2 once the

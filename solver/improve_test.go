@@ -279,7 +279,7 @@ func TestSearch_MissesNoCriticalOrderForOthers(t *testing.T) {
 	}
 }
 
-// F-OPT-04: the sources that feasibility skips change no answer.
+// F-OPT-04: the sources and drones that feasibility skips change no answer.
 func TestFeasibility_SkipsOnlySourcesThatTellNothingNew(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -298,13 +298,26 @@ func TestFeasibility_SkipsOnlySourcesThatTellNothingNew(t *testing.T) {
 		}
 		quick, thorough := prepare(p), prepare(p)
 		thorough.longestReach, thorough.farthestNow, thorough.fastest = math.Inf(1), math.Inf(1), 0
+		for w := range thorough.warehouses {
+			thorough.warehouses[w].near = nil
+			for d := range thorough.drones {
+				at := thorough.drones[d].at
+				thorough.warehouses[w].near = append(thorough.warehouses[w].near, approach{int32(d), at.metres(thorough.warehouses[w].at)})
+			}
+		}
 		for _, o := range p.Orders {
 			ro := readyOrder{delivery: toVec(o.Delivery), weight: o.WeightKg}
-			ro.sources = slices.Clone(quick.sourcesOf(o, ro.delivery))
 			due := o.Due(p.Now).Sub(p.Now).Seconds()
-			fit, by, reason := quick.feasibility(&ro, due)
-			if wantFit, wantBy, want := thorough.feasibility(&ro, due); fit != wantFit || by != wantBy || reason != want {
-				t.Fatalf("seed %d, %s: %v from %d %q, want %v from %d %q", seed, o.ID, fit, by, reason, wantFit, wantBy, want)
+			answer := func(pr *prepared) string {
+				ro.sources = slices.Clone(pr.sourcesOf(o, ro.delivery))
+				fit, by, reason := pr.feasibility(&ro, due)
+				if reason != "" {
+					return string(reason)
+				}
+				return fmt.Sprintf("%d from warehouse %d", fit, ro.sources[by].warehouse)
+			}
+			if got, want := answer(quick), answer(thorough); got != want {
+				t.Fatalf("seed %d, %s: %s, want %s", seed, o.ID, got, want)
 			}
 		}
 	}

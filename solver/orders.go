@@ -109,30 +109,40 @@ func (pr *prepared) reject(i int, reason Reason, detail string) {
 }
 
 // sourcesOf lists where an order can be fetched, most promising first: near the
-// delivery, and near some drone. The list is valid until the next call.
+// delivery, and near some drone. Those from which no drone could reach the delivery
+// are left out if there are others. The list is valid until the next call.
 func (pr *prepared) sourcesOf(o Order, delivery vec) []source {
 	if o.Pickup != nil {
-		return []source{{at: toVec(*o.Pickup), warehouse: -1}}
+		return []source{{at: toVec(*o.Pickup), warehouse: -1, ready: -1}}
 	}
 	type scored struct {
 		w     int
 		score float64
 	}
 	var buf [16]scored
-	list := buf[:0]
+	list, within := buf[:0], 0 // those within reach come first
 	for _, w := range pr.stock[o.ProductType] {
 		wh := &pr.warehouses[w]
 		if o.ColdChain && !wh.cold {
 			continue
 		}
-		list = append(list, scored{w, wh.at.metres(delivery) + min(wh.approach, 1e9)/2})
+		leg := wh.at.metres(delivery)
+		list = append(list, scored{w, leg + min(wh.approach, 1e9)/2})
+		if wh.approach+leg <= pr.longestReach {
+			last := len(list) - 1
+			list[within], list[last] = list[last], list[within]
+			within++
+		}
+	}
+	if within > 0 {
+		list = list[:within]
 	}
 	slices.SortFunc(list, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.w, b.w))
 	})
 	pr.sources = pr.sources[:0]
 	for _, s := range list {
-		pr.sources = append(pr.sources, source{pr.warehouses[s.w].at, pr.warehouses[s.w].index, pr.warehouses[s.w].approach})
+		pr.sources = append(pr.sources, source{pr.warehouses[s.w].at, pr.warehouses[s.w].index, s.w})
 	}
 	return pr.sources
 }
@@ -147,36 +157,31 @@ const (
 
 // feasibility tells whether some drone alone could serve the order in time or only
 // late, and by which source, the first of several. The reason says why no drone
-// can, or is empty.
+// can, or is empty. Of each source only the drones are looked at that can tell
+// anything new: there may be hundreds of sources and thousands of drones.
 func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Reason) {
 	if len(pr.drones) == 0 {
 		return 0, 0, NoDroneFree
 	}
 	pickupService := pr.params.PickupService.Seconds()
 	service := pickupService + pr.params.DeliveryService.Seconds()
-	canLift, late, ifCharged := false, false, false
+	late, ifCharged := false, false
 	for i, s := range o.sources {
 		leg := s.at.metres(o.delivery)
-		// Skip a source about which no drone can tell anything new: there may be
-		// hundreds of sources and thousands of drones.
-		least := s.approach + leg
-		if canLift && least > pr.longestReach || ifCharged && least > pr.farthestNow || late && least*pr.fastest+pickupService > due {
-			continue
-		}
-		for k := range pr.drones {
-			d := &pr.drones[k]
-			if o.weight > d.capacity || !o.mayCarry(int32(k)) {
+		near, sorted := pr.dronesNear(s)
+		for _, a := range near {
+			there := a.metres + leg
+			if there > pr.longestReach || ifCharged && there > pr.farthestNow || late && there*pr.fastest+pickupService > due {
+				if sorted {
+					break
+				}
 				continue
 			}
-			canLift = true
-			if leg > d.fullReach {
+			d := &pr.drones[a.drone]
+			if o.weight > d.capacity || there > d.fullReach || !o.mayCarry(a.drone) {
 				continue
 			}
-			approach := d.at.metres(s.at)
-			if approach+leg > d.fullReach {
-				continue
-			}
-			total := approach + leg + o.delivery.metres(d.home)
+			total := there + o.delivery.metres(d.home)
 			if total > d.fullReach || total*d.pace+service > d.maxTime {
 				continue
 			}
@@ -184,7 +189,7 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 			if total > d.reach {
 				continue
 			}
-			if (approach+leg)*d.pace+pickupService <= due {
+			if there*d.pace+pickupService <= due {
 				return inTime, i, ""
 			}
 			if !late {
@@ -195,10 +200,33 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 	switch {
 	case late:
 		return onlyLate, by, ""
-	case !canLift:
-		return 0, 0, OverCapacity
 	case ifCharged:
 		return 0, 0, NoDroneFree
+	case !pr.someLifts(o):
+		return 0, 0, OverCapacity
 	}
 	return 0, 0, OutOfRange
+}
+
+// dronesNear lists how far drones are from a source. Of a warehouse only those are
+// listed that could get there, nearest first. The list is valid until the next call.
+func (pr *prepared) dronesNear(s source) (list []approach, sorted bool) {
+	if s.ready >= 0 {
+		return pr.warehouses[s.ready].near, true
+	}
+	pr.approaches = pr.approaches[:0]
+	for k := range pr.drones {
+		pr.approaches = append(pr.approaches, approach{int32(k), pr.drones[k].at.metres(s.at)})
+	}
+	return pr.approaches, false
+}
+
+// someLifts reports whether some drone may carry the order and can lift it.
+func (pr *prepared) someLifts(o *readyOrder) bool {
+	for k := range pr.drones {
+		if o.weight <= pr.drones[k].capacity && o.mayCarry(int32(k)) {
+			return true
+		}
+	}
+	return false
 }

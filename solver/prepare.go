@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -33,8 +34,8 @@ type readyDrone struct {
 // source is a place where an order can be fetched.
 type source struct {
 	at        vec
-	warehouse int     // in Problem.Warehouses, -1: the order's own point
-	approach  float64 // metres to it from the nearest drone
+	warehouse int // in Problem.Warehouses, -1: the order's own point
+	ready     int // in prepared.warehouses
 }
 
 // readyOrder is an order that passed validation and that some drone can serve.
@@ -72,6 +73,7 @@ type prepared struct {
 	farthestNow  float64          // greatest reach of any drone
 	fastest      float64          // seconds per metre of the fastest drone
 	sources      []source         // scratch of sourcesOf
+	approaches   []approach       // scratch of feasibility
 }
 
 type readyWarehouse struct {
@@ -80,6 +82,15 @@ type readyWarehouse struct {
 	cold  bool
 	// approach is the distance to the nearest drone, in metres.
 	approach float64
+	// near are the drones that could fetch something there with a full battery, nearest
+	// first.
+	near []approach
+}
+
+// approach is how far a drone is from a place.
+type approach struct {
+	drone  int32 // in prepared.drones
+	metres float64
 }
 
 // maxSources is how many warehouses an order may choose from: as many as the
@@ -252,8 +263,14 @@ func (pr *prepared) prepareWarehouses() {
 		}
 		rw := readyWarehouse{index: i, at: toVec(w.At), cold: w.ColdStorage, approach: math.Inf(1)}
 		for k := range pr.drones {
-			rw.approach = min(rw.approach, rw.at.metres(pr.drones[k].at))
+			d := rw.at.metres(pr.drones[k].at)
+			if rw.approach = min(rw.approach, d); d <= pr.longestReach {
+				rw.near = append(rw.near, approach{int32(k), d})
+			}
 		}
+		slices.SortFunc(rw.near, func(a, b approach) int {
+			return cmp.Or(cmp.Compare(a.metres, b.metres), cmp.Compare(a.drone, b.drone))
+		})
 		for k, t := range w.ProductTypes {
 			if !slices.Contains(w.ProductTypes[:k], t) {
 				pr.stock[t] = append(pr.stock[t], len(pr.warehouses))

@@ -36,7 +36,6 @@ PRIZE = {0: 100_000, 1: 1_000_000, 2: 10_000_000}  # in metres; no drone flies f
 RANK = {0: 1, 1: 10, 2: 100}  # VROOM's priorities are at most 100
 DECI = 10  # time is in tenths of a second
 GRAMS = 1000
-WAREHOUSES = {"ortools": 3, "pyvrp": 1, "vroom": 1}
 
 
 def metres(a, b):
@@ -94,8 +93,9 @@ class Part:
                     continue
                 there = self.distance[self.starts, stores[k]] + self.distance[stores[k], drop]
                 total = there + self.distance[drop, self.ends]
-                if np.any((total <= reach) & (total / speed <= flight) & (there / speed <= due)):
-                    able.append((self.distance[stores[k], drop], k))
+                fit = (total <= reach) & (total / speed <= flight) & (there / speed <= due)
+                if np.any(fit):  # near the delivery, and near some drone
+                    able.append((self.distance[stores[k], drop] + there[fit].min(), k))
             able.sort()
             if able:
                 self.jobs.append((o, [(k, stores[k]) for _, k in able[:choices]], drop, due))
@@ -115,7 +115,7 @@ def grams(order):
     return math.ceil(order.get("weightKg", 0) * GRAMS)
 
 
-def solve_ortools(part, budget, seed):
+def solve_ortools(part, budget, seed, threads):
     from ortools.constraint_solver import pywrapcp, routing_enums_pb2
 
     # The leg home of an unused vehicle counts in its dimensions: leave out the drones
@@ -159,11 +159,10 @@ def solve_ortools(part, budget, seed):
     parameters.first_solution_strategy = routing_enums_pb2.FirstSolutionStrategy.PARALLEL_CHEAPEST_INSERTION
     parameters.local_search_metaheuristic = routing_enums_pb2.LocalSearchMetaheuristic.GUIDED_LOCAL_SEARCH
 
-    def attempt(limit):
-        parameters.time_limit.FromMilliseconds(int(limit * 1000))
-        return routing.SolveWithParameters(parameters)
-
-    solution = within(attempt, budget)
+    until = time.process_time() + budget
+    routing.AddSearchMonitor(solver.CustomLimit(lambda: time.process_time() > until))
+    parameters.time_limit.FromSeconds(int(100 * budget) + 1)
+    solution = routing.SolveWithParameters(parameters)
     if not solution:
         return {}
     stops = {}
@@ -180,7 +179,7 @@ def solve_ortools(part, budget, seed):
     return routes
 
 
-def solve_pyvrp(part, budget, seed):
+def solve_pyvrp(part, budget, seed, threads):
     from pyvrp import Model
 
     model = Model()
@@ -216,7 +215,7 @@ def solve_pyvrp(part, budget, seed):
     return routes
 
 
-def solve_vroom(part, budget, seed):
+def solve_vroom(part, budget, seed, threads):
     import vroom
 
     problem = vroom.Input()
@@ -234,7 +233,7 @@ def solve_vroom(part, budget, seed):
             vroom.ShipmentStep(id=job + 1, location=sources[0][1]),
             vroom.ShipmentStep(id=job + 1, location=drop, time_windows=[vroom.TimeWindow(0, int(due * DECI))]),
             amount=vroom.Amount([grams(order)]), priority=RANK[order["priority"]])
-    solution = within(lambda limit: problem.solve(exploration_level=5, nb_threads=1, timeout=timedelta(seconds=limit)), budget)
+    solution = within(lambda limit: problem.solve(exploration_level=5, nb_threads=threads, timeout=timedelta(seconds=limit)), budget, threads)
     routes = {}
     for route in solution.to_dict()["routes"]:
         stops = []
@@ -247,14 +246,14 @@ def solve_vroom(part, budget, seed):
     return routes
 
 
-def within(attempt, budget):
-    """Calls a solver whose limit is wall time, again with more time until it had its processor time."""
+def within(attempt, budget, threads):
+    """Calls a solver whose limit is wall time, again with more until its threads had their processor time."""
     limit = budget
     for _ in range(4):
         began, used = time.time(), time.process_time()
-        result = attempt(limit)
+        result = attempt(limit / threads)
         elapsed, used = time.time() - began, time.process_time() - used
-        if used >= 0.9 * budget or elapsed < 0.9 * limit:
+        if used >= 0.9 * budget or elapsed < 0.9 * limit / threads:
             break
         limit *= budget / max(used, 0.01)
     return result
@@ -276,6 +275,8 @@ def bisect(orders, most):
 
 def share_drones(drones, parts):
     """Gives each part the drones nearest to its orders, in proportion to their number."""
+    if not drones:
+        return [[] for _ in parts]
     centres = [{"lat": float(np.median([o["delivery"]["lat"] for o in p])), "lon": float(np.median([o["delivery"]["lon"] for o in p]))} for p in parts]
     far = metres([d.at for d in drones], centres) + metres([d.home for d in drones], centres)
     total = sum(map(len, parts))
@@ -290,10 +291,24 @@ def share_drones(drones, parts):
     return shared
 
 
+def cut(problem, drones, orders, most):
+    """Lists the orders and the drones of each part."""
+    if len(orders) <= most:
+        return [(orders, drones)]
+    depots = [d["at"] for d in problem["depots"]]
+    nearest = metres([o["delivery"] for o in orders], depots).argmin(axis=1)
+    parts = []
+    for k, depot in enumerate(depots):
+        around = [o for o, near in zip(orders, nearest) if near == k]
+        groups = bisect(around, most)
+        parts += zip(groups, share_drones([d for d in drones if d.home == depot], groups)) if around else []
+    return [(o, d) for o, d in parts if d]
+
+
 def work(task):
-    solver, part, budget, seed = task
+    solver, part, budget, seed, threads = task
     began = time.process_time()
-    routes = SOLVERS[solver](part, budget, seed)
+    routes = SOLVERS[solver](part, budget, seed, threads)
     return routes, time.process_time() - began
 
 
@@ -303,21 +318,23 @@ def main():
     parser.add_argument("--solver", choices=sorted(SOLVERS), required=True)
     parser.add_argument("--time", type=float, default=8, help="seconds for each problem, of every worker")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--cluster", type=int, default=10**9, help="the most orders of a part")
+    parser.add_argument("--cluster", type=int, default=320, help="the most orders of a part")
+    parser.add_argument("--warehouses", type=int, default=3, help="the most that OR-Tools chooses from")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
+    choices = args.warehouses if args.solver == "ortools" else 1
     for path in args.problems:
         with open(path) as file:
             problem = json.load(file)
         drones = [Drone(d, {d["id"]: d["at"] for d in problem["depots"]}) for d in problem["drones"]]
-        orders = Part(problem, drones, problem["orders"], 1).jobs if len(problem["orders"]) <= 1000 else None
-        orders = [job[0] for job in orders] if orders is not None else problem["orders"]
-        groups = bisect(orders, args.cluster)
-        parts = [Part(problem, d, o, WAREHOUSES[args.solver]) for o, d in zip(groups, share_drones(drones, groups))]
+        orders = problem["orders"]
+        parts = [Part(problem, d, o, choices) for o, d in cut(problem, drones, orders, args.cluster)]
         parts = sorted((p for p in parts if p.jobs and p.drones), key=lambda p: -len(p.jobs))
         jobs = sum(len(p.jobs) for p in parts)
-        budget = args.time * min(args.workers, len(parts))
-        tasks = [(args.solver, p, budget * len(p.jobs) / jobs, args.seed) for p in parts]
+        # A problem in one piece is VROOM's for all workers as threads; the others use one.
+        threads = args.workers if len(parts) == 1 and args.solver == "vroom" else 1
+        budget = args.time * min(args.workers, max(threads, len(parts)))
+        tasks = [(args.solver, p, budget * len(p.jobs) / jobs, args.seed, threads) for p in parts]
         began = time.time()
         with ProcessPoolExecutor(args.workers) as pool:
             results = list(pool.map(work, tasks))
