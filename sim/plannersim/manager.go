@@ -143,7 +143,7 @@ func (c *counts) add(d domain.Decision, amends bool, e domain.LedgerEntry) {
 	reason := policy.Reason(e.Reason)
 	count := func(reasons *map[policy.Reason]int) {
 		if *reasons == nil {
-			*reasons = map[policy.Reason]int{}
+			*reasons = make(map[policy.Reason]int)
 		}
 		(*reasons)[reason]++
 	}
