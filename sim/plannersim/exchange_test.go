@@ -36,6 +36,10 @@ type lossy struct {
 	routes  map[string][]domain.Waypoint      // by mission and revision
 	fetched map[domain.OrderID]domain.DroneID // in truth
 	amended policyCounts
+
+	standby     int                // decisions without orders
+	fromStandby []domain.MissionID // missions that had no orders, and were given some
+	withdrawn   int
 }
 
 type policyCounts struct{ released, letGo, void int }
@@ -198,7 +202,7 @@ func (l *lossy) snapshot(cycle int) domain.Snapshot {
 // decide judges a decision as the State Manager does.
 func (l *lossy) decide(d domain.Decision) {
 	drone := l.drones[d.DroneID]
-	state := policy.DecisionState{Drone: &drone, Orders: map[domain.OrderID]domain.Order{}}
+	state := policy.DecisionState{Drone: &drone, Orders: map[domain.OrderID]domain.Order{}, Depots: l.world.Depots}
 	orders := d.OrderIDs
 	if m, known := l.missions[d.AmendsMissionID]; known {
 		state.Mission, orders = &m, append(slices.Clone(orders), m.OrderIDs...)
@@ -213,7 +217,32 @@ func (l *lossy) decide(d domain.Decision) {
 		l.t.Fatal(err)
 	}
 	l.amended.released += len(verdict.Entry.ReleasedIDs)
+	if verdict.Entry.Outcome == domain.OutcomeApplied && len(d.OrderIDs) == 0 {
+		l.standby++
+	}
+	if m, known := l.missions[d.AmendsMissionID]; known && m.Standby() && len(verdict.Entry.AddedIDs) > 0 {
+		l.fromStandby = append(l.fromStandby, m.ID)
+	}
 	l.commit(verdict.Change)
+}
+
+// cancel cancels the only order of a mission that had none, if there is such a one that its
+// drone has not fetched. The mission then fails as WITHDRAWN.
+func (l *lossy) cancel() {
+	for _, id := range l.fromStandby {
+		m := l.missions[id]
+		if m.Status != domain.MissionActive || len(m.OrderIDs) != 1 || m.Standby() {
+			continue
+		}
+		o := l.orders[m.OrderIDs[0]]
+		b := l.binding(m.DroneID)
+		change, err := policy.DefaultOrderPolicy().IngestOrder(&o, &b, domain.OrderRequest{ID: o.ID, Cancel: true}, l.now, l.now)
+		if err == nil && o.Status == domain.OrderAssigned {
+			l.commit(change)
+			l.withdrawn++
+			return
+		}
+	}
 }
 
 // check fails if an order is lost, or on two missions under way.
@@ -236,23 +265,26 @@ func (l *lossy) check() {
 	}
 	for id, o := range l.orders {
 		waits := o.Status == domain.OrderPending && !o.Releasing
-		if on := missions[id]; !waits && o.Status != domain.OrderDelivered && (on == "" || on != o.AssignedMissionID) {
+		if on := missions[id]; !waits && !o.Status.Final() && (on == "" || on != o.AssignedMissionID) {
 			l.t.Fatalf("%s: order %s is %s of mission %q, and on mission %q", l.now.Sub(plannersim.Begin), id, o.Status, o.AssignedMissionID, on)
 		}
 	}
 }
 
-// F-AMD-03 F-AMD-04: whatever reports and commands are lost, delayed or out of order, an
+// F-AMD-03 F-AMD-04 F-AMD-06: whatever reports and commands are lost, delayed or out of order, an
 // order that is exchanged is never on two drones, and none is lost: each is delivered in the
-// end, or waits for an operator because a parcel may be aboard.
+// end, or waits for an operator because a parcel may be aboard. Drones that wait are given
+// orders meanwhile, and one whose only order is cancelled flies home and is sent again later.
 func TestExchange_KeepsEveryOrderOnOneDrone(t *testing.T) {
 	var sum policyCounts
+	withdrawn, served := 0, 0
 	for _, c := range []struct{ seed, lost float64 }{{2, 0.2}, {3, 0.4}} {
 		s := plannersim.Scenario{Duration: 70 * time.Minute, Quiet: 50 * time.Minute, Drones: 16, PerMinute: 4, Seed: uint64(c.seed)}
 		l, orders := newLossy(t, s, c.lost)
 		p := planner.New(planner.Config{
 			Options: solver.Options{Iterations: 10, Workers: 1}, Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
-			Refused: func(_ solver.Problem, fault error) { t.Error(fault) },
+			Position: true,
+			Refused:  func(_ solver.Problem, fault error) { t.Error(fault) },
 		}, time.Now)
 		for second := 0; l.now.Sub(plannersim.Begin) < s.Duration; second++ {
 			for len(orders) > 0 && !orders[0].CreatedAt.After(l.now) {
@@ -268,6 +300,9 @@ func TestExchange_KeepsEveryOrderOnOneDrone(t *testing.T) {
 				for _, d := range planner.DecisionsOf(result.Plan, snap) {
 					l.decide(d)
 				}
+				if second%60 == 0 {
+					l.cancel()
+				}
 			}
 			if l.now.Sub(plannersim.Begin) > s.Duration-s.Quiet/2 {
 				l.lost = 0 // so that every mission comes to its end
@@ -278,7 +313,7 @@ func TestExchange_KeepsEveryOrderOnOneDrone(t *testing.T) {
 		delivered, held := 0, 0
 		for _, o := range l.orders {
 			switch {
-			case o.Status == domain.OrderDelivered:
+			case o.Status == domain.OrderDelivered || o.Status == domain.OrderCancelled:
 				delivered++
 			case o.Held:
 				held++
@@ -286,10 +321,14 @@ func TestExchange_KeepsEveryOrderOnOneDrone(t *testing.T) {
 				t.Errorf("lost %v, seed %v: order %s is %s in the end", c.lost, c.seed, o.ID, o.Status)
 			}
 		}
-		t.Logf("%d delivered, %d held, %+v", delivered, held, l.amended)
+		t.Logf("%d delivered, %d held, %+v, %d standby, %d of them served, %d withdrawn", delivered, held, l.amended, l.standby, len(l.fromStandby), l.withdrawn)
+		withdrawn, served = withdrawn+l.withdrawn, served+len(l.fromStandby)
+		if l.standby > 60 { // of at most 4 drones that wait for 15 minutes at a time, over 70
+			t.Errorf("lost %v, seed %v: drones were sent %d times", c.lost, c.seed, l.standby)
+		}
 		sum.released, sum.letGo, sum.void = sum.released+l.amended.released, sum.letGo+l.amended.letGo, sum.void+l.amended.void
 	}
-	if sum.released < 5 || sum.letGo < 3 || sum.void < 1 {
-		t.Errorf("too little to prove anything: %+v", sum)
+	if sum.released < 5 || sum.letGo < 3 || sum.void < 1 || withdrawn < 2 || served < 5 {
+		t.Errorf("too little to prove anything: %+v, %d withdrawn, %d waiting drones served", sum, withdrawn, served)
 	}
 }
