@@ -60,8 +60,9 @@ func (m *demand) forPositions() (orders []expectedOrder) {
 }
 
 // positions lists the warehouses at which drones are to wait. Each order that says where
-// demand is counts for the warehouse from which it could be delivered soonest. A position needs as many
-// drones as there will hardly be more CRITICAL orders before the next drone can be there.
+// demand is counts for the warehouse from which it could be delivered soonest. A position
+// needs as many drones as there will hardly be more CRITICAL orders before the next drone can
+// be there.
 func (m *demand) positions(f directFlights) []position {
 	list := make([]position, len(f.problem.Warehouses))
 	charges := make([][]float64, len(list))
