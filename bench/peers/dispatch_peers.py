@@ -10,12 +10,12 @@ them, has its checker judge them and counts what they leave out.
 Each solver gets the problem in the best form that it knows: distance as cost, the
 battery as a limit of distance, the flight time, capacity, deadlines, and a prize for
 each order, higher by far for a more urgent one. OR-Tools chooses among the three
-nearest warehouses of an order. Shipments of PyVRP and VROOM have one pickup, which is
-the nearest. Orders that no drone could deliver in time are left out: they would only
+most promising warehouses of an order: near the delivery, and near some drone. Shipments
+of PyVRP and VROOM have one pickup, at the most promising. Orders that no drone could deliver in time are left out: they would only
 be in the way.
 
---cluster N cuts the problem into parts of at most N orders along the longer side,
-with the drones nearest to each, in proportion to its orders. The parts are solved by
+--cluster N cuts what is around each depot into parts of at most N orders along the longer
+side, with the drones nearest to each, in proportion to its orders. The parts are solved by
 --workers processes. All together get --time seconds of --workers processors: the
 parts share that by their orders, in processor time. Reading a problem and building
 the models does not count.
