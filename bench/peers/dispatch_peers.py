@@ -11,8 +11,8 @@ Each solver gets the problem in the best form that it knows: distance as cost, t
 battery as a limit of distance, the flight time, capacity, deadlines, and a prize for
 each order, higher by far for a more urgent one. OR-Tools chooses among the three
 most promising warehouses of an order: near the delivery, and near some drone. Shipments
-of PyVRP and VROOM have one pickup, at the most promising. Orders that no drone could deliver in time are left out: they would only
-be in the way.
+of PyVRP and VROOM have one pickup, at the most promising. Orders that no drone could
+deliver in time are left out: they would only be in the way.
 
 --cluster N cuts what is around each depot into parts of at most N orders along the longer
 side, with the drones nearest to each, in proportion to its orders. The parts are solved by
