@@ -30,8 +30,8 @@ type Order struct {
 	ForbiddenDroneIDs []DroneID
 
 	// PlanningDepotID is the depot whose area plans the order, since PlanningSince by the
-	// server's clock; empty until one is found. HandedOverBy are the depots that had it
-	// before and handed it over, the first of them first.
+	// server's clock; empty until one is found. HandedOverBy lists the depots that handed
+	// it over, oldest first.
 	PlanningDepotID DepotID
 	PlanningSince   time.Time
 	HandedOverBy    []DepotID

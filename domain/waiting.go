@@ -99,9 +99,8 @@ func (w Waits) Depots() []Wait {
 	return list
 }
 
-// Of says why an order waits: one entry, of the area that plans it. If none is known to,
-// there is one for each depot, the depot nearest to
-// serving it first. That is one that planned it, then one with more drones that
+// Of says why an order waits: one entry, of the area that plans it. If no area is known to
+// plan it, there is one for each depot, the depot nearest to serving it first. That is one that planned it, then one with more drones that
 // can carry it, then one with more free drones, then the one that looked last. It is
 // empty for an order that does not wait.
 func (w Waits) Of(o Order) []Wait {

@@ -17,7 +17,7 @@ const (
 )
 
 // HandOverOrder makes another depot plan an order that waits. order is nil if there is
-// none; known says whether there is a depot to.To. No depot gets an order back, and an
+// none; known says whether depot h.To exists. No depot gets an order back, and an
 // order is handed over domain.MaxHandOvers times at most, so that it is not passed on for
 // ever. A hand-over voids no plan: it happens beside decisions about the order, of which
 // the first to be applied wins.

@@ -12,7 +12,7 @@ type OrderPolicy struct {
 	// CommandLifetime and ClockError date the command a drone is owed when a
 	// cancellation shortens its route; see MissionAssignmentPolicy.
 	CommandLifetime, ClockError time.Duration
-	// Depots are those that there are: one of them plans each new order.
+	// Depots are all known depots. One of them plans each new order.
 	Depots []domain.Depot
 }
 
@@ -23,7 +23,8 @@ func DefaultOrderPolicy() OrderPolicy {
 
 // IngestOrder folds a request into the order it names; order is nil if there
 // is none yet. binding is the order's mission with its drone, needed (and
-// asked for by NeedsBinding) only when an assigned order is cancelled. published is the message's publish time. A Rejection may come with a change:
+// asked for by NeedsBinding) only when an assigned order is cancelled.
+// published is the message's publish time. A Rejection may come with a change:
 // the note that records it.
 func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req domain.OrderRequest, published, now time.Time) (Change, error) {
 	r := &recorder{now: now, cause: domain.CauseOrder}

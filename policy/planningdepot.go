@@ -9,8 +9,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// PlanningDepot is the depot that plans an order to be delivered at a position: the
-// nearest, of several the one with the first id. It is empty if there is no depot.
+// PlanningDepot is the depot that plans an order to be delivered at a position: the nearest
+// one, and the one with the lowest id if several are equally near. It is empty if there is no
+// depot.
 func PlanningDepot(depots []domain.Depot, delivery domain.Position) domain.DepotID {
 	if len(depots) == 0 {
 		return ""

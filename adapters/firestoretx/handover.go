@@ -17,9 +17,9 @@ const handedOverAtOnce = 100
 // cycle's fence is refused, which leaves all orders as they are, and otherwise a failure of
 // the store; then refusals are of the orders before, in the order of the list.
 //
-// Cost: for every 100 orders 3 RPCs, 1 read for each order and each depot to have some, 1
-// more; 2 writes for each order. For the first change of a cycle 1 RPC, 2 reads and 1
-// write more.
+// Cost: for every 100 orders 3 RPCs, 1 read for each order, for each depot that gets one and
+// for the fence, and 2 writes for each order. For the first change of a cycle 1 RPC, 2 reads
+// and 1 write more.
 func (s *Store) HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error) {
 	for part := range slices.Chunk(h.List, handedOverAtOnce) {
 		some := h

@@ -74,7 +74,7 @@ func TestStore_EveryOrderIsPlannedByOneArea(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: func() time.Time { return f.now }})
-	f.mustOrder(t, "EARLY") // there is no depot
+	f.mustOrder(t, "EARLY") // before any depot exists
 	f.mustOrder(t, "OLD")
 	// As an earlier version and another tool leave it.
 	if _, err := f.client.Doc("orders/OLD").Update(t.Context(), []firestore.Update{{Path: "planningDepotId", Value: firestore.Delete}, {Path: "planningSince", Value: firestore.Delete}}); err != nil {

@@ -208,7 +208,7 @@ func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []dom
 		}
 		if err == nil {
 			switch {
-			case len(d.OrderIDs) == 0:
+			case d.Standby():
 				c.Standby++
 			case d.Amends():
 				c.Amended++

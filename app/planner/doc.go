@@ -10,9 +10,11 @@
 //   - plans CRITICAL orders first, nearly as if each flew alone,
 //   - keeps a reserve of drones for CRITICAL orders to come, as large as their
 //     rate and the rate of returning drones demand,
-//   - keeps drones at advance positions,
-//   - lets no CRITICAL order wait for these two reasons, be it in time or late, and
-//     no other order for long,
+//   - keeps drones at advance positions, and sends idle drones to positions,
+//   - lets no CRITICAL order wait because of a reserve or an advance position, be it
+//     in time or late, and no other order for long,
+//   - adds waiting orders to drones in flight, and moves orders that are not
+//     fetched between them,
 //   - limits the duration of routes, so that drones return as fast as they are
 //     needed,
 //   - lets an order wait that would leave late now and could be in time soon,
@@ -31,6 +33,13 @@
 //     Params.ReservePercent.
 //   - advance position: a place away from the depot from which a drone can serve
 //     orders in time that no drone at the depot could.
+//   - position: a warehouse at which idle drones wait for CRITICAL orders.
+//   - flight: a drone on a mission with orders that can be changed; its rest is
+//     what it has left to do.
+//   - standing: a mission without orders that a drone flies, and its drone;
+//     standby: such a mission that the plan begins or changes.
+//   - leftover: an order that the area of the plan cannot serve in time; it may be
+//     handed over to another area.
 //   - lead time: from the start of planning until the drones can begin.
 //   - direct flight: one drone with one order and nothing else.
 //   - urgent: a CRITICAL order that some free drone can deliver in time.

@@ -173,7 +173,7 @@ func (x explainer) added(n int) (drones []solver.Drone) {
 }
 
 // charge gives idle drones the charge that they would have if each depot with limited slots
-// had had n more: at each those that have waited for longest charge since they landed.
+// had had n more. The drones that have waited longest get these, from the time they landed.
 func (x explainer) charge(p *solver.Problem, n int) {
 	waiting := slices.Clone(x.moment.Drones)
 	slices.SortStableFunc(waiting, func(a, b domain.Drone) int { return a.IdleSince.Compare(b.IdleSince) })

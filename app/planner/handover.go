@@ -44,8 +44,8 @@ type leftover struct {
 	left     time.Duration
 }
 
-// LeftoversOf are the leftovers of a plan made from the snapshot. Unserved orders that wait
-// for a better route are none, nor are those that no warehouse supplies.
+// LeftoversOf returns the leftovers of a plan made from the snapshot. It leaves out orders
+// that wait for a better route, and those that no warehouse supplies.
 func LeftoversOf(p solver.Problem, unserved []solver.Unserved, obstacles []domain.Obstacles, snap domain.Snapshot) Leftovers {
 	l := Leftovers{problem: p, beyond: snap.Beyond}
 	if len(snap.Beyond) == 0 {

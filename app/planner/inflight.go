@@ -35,10 +35,9 @@ type inFlight struct {
 	invalid map[int]bool   // orders, by index
 	turn    time.Duration  // see Config.TurnTime
 	typical solver.Drone   // one that starts from the depot
-	// What the last cycles did: orders taken from their drones, and routes looked at for a
-	// better order of stops.
+	// As in Planner.
 	exchanged *lately[string]
-	looked    *lately[routeRevision]
+	searched  *lately[routeRevision]
 }
 
 // routeRevision is one revision of a mission's route.
@@ -64,7 +63,7 @@ func (p *Planner) newInFlight(ctx context.Context, problem *solver.Problem) (*in
 	usable.Warehouses = withoutIgnored(problem.Warehouses, "warehouse", screen.Ignored)
 	f := &inFlight{
 		directFlights: newDirectFlights(&usable), idle: slices.Clone(problem.Drones), invalid: map[int]bool{},
-		turn: p.cfg.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, looked: &p.looked,
+		turn: p.cfg.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, searched: &p.searched,
 	}
 	for i := range usable.Flights {
 		f.rests = append(f.rests, newRest(&usable.Flights[i], problem.Now, f.params))

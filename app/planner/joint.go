@@ -54,8 +54,8 @@ func (l *lookAhead) waits(drone string) bool {
 	return s != nil && s.Stops[0].Kind == solver.Wait
 }
 
-// beside is the reserve to keep beside the drones that stay at positions: less by their
-// number, and at least one, which replaces the next that leaves.
+// beside is the reserve to keep in addition to the drones that stay at positions: smaller by
+// their number, but at least one drone, which replaces the next that leaves.
 func (l *lookAhead) beside(reserve int) int {
 	stay := 0
 	for id := range l.advance {

@@ -2,11 +2,11 @@ package planner
 
 import "time"
 
-// rememberedFor is how long the planner remembers what it did: an order that was taken away
-// stays so long where it comes then, and is not moved to and fro.
+// rememberedFor is how long the planner remembers what it did, so that an order that was
+// taken from one drone is not moved to and fro.
 const rememberedFor = 30 * time.Minute
 
-// lately is what was done lately, and when.
+// lately holds what was done in the last rememberedFor, and when.
 type lately[K comparable] map[K]time.Time
 
 // add notes that something is done, and forgets what is long past. It returns false if it

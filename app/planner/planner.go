@@ -27,8 +27,8 @@ type Config struct {
 	TurnTime time.Duration
 	// Learned is what to plan with until Planner.Learn says otherwise.
 	Learned learning.Estimates
-	// Position sends drones that are not needed to where CRITICAL orders are expected. Only
-	// drones that support missions without orders are sent.
+	// Position has idle drones wait where CRITICAL orders are expected. Only drones that
+	// support missions without orders are sent.
 	Position bool
 	// Refused, if set, is told of each plan that the checker refused, and why.
 	// A refused plan is never returned.
@@ -45,9 +45,11 @@ type Planner struct {
 	demand demand
 	lead   time.Duration
 	// learned is what the next cycles are planned with.
-	learned   learning.Estimates
-	exchanged lately[string]        // orders
-	looked    lately[routeRevision] // at, for a better order of stops
+	learned learning.Estimates
+	// exchanged are orders taken from their drones, searched the routes for which a better
+	// order of stops was sought.
+	exchanged lately[string]
+	searched  lately[routeRevision]
 }
 
 // New returns a planner that remembers nothing yet. The clock measures how long

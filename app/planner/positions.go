@@ -106,8 +106,8 @@ func (m *demand) positions(f directFlights) []position {
 	return list
 }
 
-// limitNeed lowers the needs, the greatest first, until they are no more than the limit in
-// all.
+// limitNeed takes drones from the positions that need most, one by one, until the total is
+// within the limit.
 func limitNeed(list []position, limit int) {
 	total := 0
 	for _, p := range list {

@@ -23,7 +23,7 @@ func (f *inFlight) reorder() {
 		least := reorderGain.Seconds()
 		if r.changed() {
 			least = 1
-		} else if !f.looked.add(routeRevision{r.flight.MissionID, r.flight.Revision}, f.problem.Now) {
+		} else if !f.searched.add(routeRevision{r.flight.MissionID, r.flight.Revision}, f.problem.Now) {
 			continue
 		}
 		if better := r.reordered(); better != nil && r.value()-better.value() >= least {

@@ -87,9 +87,9 @@ func standingByDrone(p *solver.Problem) map[string]*solver.Standing {
 	return byDrone
 }
 
-// stays decides about a drone that waits at a position or flies to it, and reports whether
-// it is one. It is called home for charge when it could serve less than half of the orders
-// to come. While it is needed it waits on.
+// stays reports whether a drone waits at a position or flies to one, and decides what such a
+// drone does next. It is called home to charge when it could serve less than half of the
+// orders to come. While it is needed it waits on.
 func (s *standby) stays(d *solver.Drone) bool {
 	standing := s.standing[d.ID]
 	if standing == nil || standing.Stops[0].Kind != solver.Wait {
@@ -98,7 +98,7 @@ func (s *standby) stays(d *solver.Drone) bool {
 	at := standing.Stops[0]
 	k := slices.IndexFunc(s.positions, func(p position) bool { return metres(p.at, at.At) < samePlaceMetres })
 	if k < 0 {
-		return true // a warehouse that is no more: it comes home by itself
+		return true // its warehouse was deleted: it comes home when its wait ends
 	}
 	p := &s.positions[k]
 	if left := d.BatteryPercent - metres(d.At, p.at)/1000*d.Consumption(); left < p.half {

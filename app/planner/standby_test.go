@@ -183,7 +183,7 @@ func TestPlanner_LetsStandingDronesBe(t *testing.T) {
 	if _, decisions := w.next(t, p, flights...); len(decisions) != 0 {
 		t.Errorf("in the next cycle: %+v", decisions)
 	}
-	flights[0].Drone.Battery = 30 // enough to come home, for no order
+	flights[0].Drone.Battery = 30 // enough to fly home, not to serve an order
 	_, decisions := w.next(t, p, flights...)
 	home := decisions[slices.IndexFunc(decisions, func(d domain.Decision) bool { return d.Amends() })]
 	if home.DroneID != flights[0].Drone.ID || !slices.Equal(stops(home.Route), []string{"CHARGE ", "DEPOT_RETURN "}) || home.Route[0].ChargeToPercent < 90 {

@@ -86,13 +86,14 @@ func (b *planBuilder) fly(route flownRoute) error {
 		return fmt.Errorf("droneId %q is not in the problem", route.DroneID)
 	}
 	out := solver.Route{DroneID: drone.ID}
-	at, clock := drone.At, b.problem.Now
+	at, clock, load := drone.At, b.problem.Now, 0.0
 	add := func(s solver.Stop) {
 		km := kilometres(at, s.At)
 		clock = clock.Add(time.Duration(km / drone.Speed() * float64(time.Hour)))
 		out.DistanceKm += km
+		out.BatteryUsePercent += km * drone.ConsumptionWith(load)
 		at = s.At
-		s.ETA, s.DistanceKm, s.BatteryPercent = clock, out.DistanceKm, drone.BatteryPercent-out.DistanceKm*drone.Consumption()
+		s.ETA, s.DistanceKm, s.BatteryPercent = clock, out.DistanceKm, drone.BatteryPercent-out.BatteryUsePercent
 		out.Stops = append(out.Stops, s)
 	}
 	add(solver.Stop{Kind: model.DepotStart, At: drone.At})
@@ -104,14 +105,16 @@ func (b *planBuilder) fly(route flownRoute) error {
 		if stop.Warehouse != "" {
 			add(solver.Stop{Kind: model.WarehousePickup, OrderID: order.ID, WarehouseID: stop.Warehouse, At: b.warehouses[stop.Warehouse].At})
 			clock = clock.Add(b.problem.Params.PickupService)
+			load += order.WeightKg
 			continue
 		}
 		add(solver.Stop{Kind: model.Delivery, OrderID: order.ID, At: order.Delivery})
 		b.lateBy[order.ID] = clock.Sub(order.Due(b.problem.Now))
 		clock = clock.Add(b.problem.Params.DeliveryService)
+		load -= order.WeightKg
 	}
 	add(solver.Stop{Kind: model.DepotReturn, At: b.homes[drone.HomeDepotID]})
-	out.Duration, out.BatteryUsePercent = clock.Sub(b.problem.Now), out.DistanceKm*drone.Consumption()
+	out.Duration = clock.Sub(b.problem.Now)
 	b.out.Routes = append(b.out.Routes, out)
 	b.out.Objective.DistanceKm += out.DistanceKm
 	b.out.Objective.LongestKm = math.Max(b.out.Objective.LongestKm, out.DistanceKm)

@@ -14,7 +14,7 @@ import (
 // rules of production and flown by the drones, and it brings more CRITICAL orders in time.
 func TestRun_AmendsMissionsUnderWay(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long; run without -short")
+		t.Skip("plans 50 minutes twice; shorter tests run the same code")
 	}
 	s := plannersim.Scenario{PerMinute: 5, Seed: 3, Duration: 50 * time.Minute, Drones: 20}
 	without := run(t, s, solver.SISR)
@@ -52,7 +52,7 @@ func TestRun_NoMoreDronesChargeThanSlots(t *testing.T) {
 // production and flown, and it brings more CRITICAL orders in time.
 func TestRun_DronesWaitWhereOrdersAreExpected(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long; run without -short")
+		t.Skip("plans 70 minutes twice; shorter tests run the same code")
 	}
 	s := plannersim.Scenario{PerMinute: 6, Seed: 3, Duration: 70 * time.Minute, Quiet: 20 * time.Minute, Drones: 30, Amend: true}
 	cfg := planner.Config{Options: solver.Options{Iterations: 20, Workers: 1}, Position: true}

@@ -101,8 +101,8 @@ func (r *replay) commit(t *trackedDrone, c policy.Change) {
 	}
 }
 
-// decide judges a decision. It fails if the decision names a drone or an order that there is
-// not.
+// decide judges a decision. It fails if the decision names a drone or an order that does not
+// exist.
 func (r *replay) decide(d domain.Decision) error {
 	t := r.tracked(d.DroneID)
 	if t == nil {
@@ -160,7 +160,7 @@ func (c *counts) add(d domain.Decision, amends bool, e domain.LedgerEntry) {
 		if len(e.AddedIDs)+len(e.ReleasedIDs) == 0 {
 			c.amends.Reordered++
 		}
-	case len(d.OrderIDs) == 0:
+	case d.Standby():
 		c.standby++
 	default:
 		c.missions++

@@ -103,7 +103,7 @@ func TestPlanner_LeadsWithDronesAwayFromTheDepot(t *testing.T) {
 
 func TestRun_IsDeterministic(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long; run without -short")
+		t.Skip("plans 40 minutes twice; shorter tests run the same code")
 	}
 	s := plannersim.Scenario{Duration: 40 * time.Minute, PerMinute: 6, Burst: 2, Seed: 3, Away: 0.3}
 	a, b := run(t, s, solver.SISR), run(t, s, solver.SISR)

@@ -83,8 +83,8 @@ const (
 	DefaultSpeedKmh                = 50.0
 )
 
-// Consumption returns the battery use in percent per km that a route may be planned with
-// before its load is known: that of a drone that carries all it can. Default applied.
+// Consumption returns the battery use in percent per km of the fully loaded drone, default
+// applied: what to plan with before the load of a leg is known.
 func (d Drone) Consumption() float64 { return d.ConsumptionWith(d.CapacityKg) }
 
 // ConsumptionWith returns the battery use in percent per km with kilograms aboard.

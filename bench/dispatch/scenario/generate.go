@@ -35,8 +35,8 @@ type town struct {
 	sites  []model.Location
 }
 
-// The disc of the uniform geography grows with the number of depots, of which there
-// is one for so many orders.
+// The disc of the uniform geography grows with the number of depots. By default there is
+// one for every ordersPerDepot orders.
 const (
 	uniform        = "uniform"
 	ordersPerDepot = 250
