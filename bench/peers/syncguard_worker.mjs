@@ -68,9 +68,10 @@ const operations = {
     return { ok: info !== null, ...info };
   },
   // Workers that acquire and release one key in turns, for so long: for each acquisition, in
-  // their order, which worker made it and how long it took since that worker's last, in ms.
+  // their order, which worker made it and how long it took since that worker's last, in ms;
+  // and the codes of the errors that ended an attempt.
   contend: async (command) => {
-    const took = [], holders = [];
+    const took = [], holders = [], failures = [];
     const b = await backend(command);
     const end = Date.now() + command.forMs;
     await Promise.all(Array.from({ length: command.workers }, async (_, worker) => {
@@ -82,11 +83,11 @@ const operations = {
           }, { key: command.key });
           began = performance.now();
         } catch (error) {
-          if (error.code !== "AcquisitionTimeout") throw error;
+          if (error.code !== "AcquisitionTimeout") failures.push(error.code ?? error.name);
         }
       }
     }));
-    return { ok: true, took, holders };
+    return { ok: true, took, holders, failures };
   },
   storageKey: ({ prefix, key, limit, reserve }) => ({ ok: true, key: makeStorageKey(prefix, key, limit, reserve) }),
   hash: ({ key }) => ({ ok: true, keyHash: hashKey(key) }),

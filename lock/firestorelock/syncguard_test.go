@@ -180,7 +180,7 @@ func TestSyncGuard_ContendsWithoutOverlap(t *testing.T) {
 func TestSyncGuard_IsComparedUnderContention(t *testing.T) {
 	syncguard.Need(t)
 	project := freshProject()
-	syncguard.Compare(t, newBackend(t, clientOf(t, serverAddr, project), Config{}), inProject(t, startSyncGuard(t), project))
+	syncguard.Compare(t, newBackend(t, clientOf(t, serverAddr, project), Config{}), inProject(t, startSyncGuard(t), project), lost)
 }
 
 // B-04, L-ACQ-01: workers of both kinds find one expired lock, and one of them takes it

@@ -64,5 +64,5 @@ func TestSyncGuard_ContendsWithoutOverlap(t *testing.T) {
 
 func TestSyncGuard_IsComparedUnderContention(t *testing.T) {
 	ours, start := besideSyncGuard(t)
-	syncguard.Compare(t, ours, start())
+	syncguard.Compare(t, ours, start(), nil)
 }

@@ -20,6 +20,7 @@ const (
 type turns struct {
 	took    []float64 // ms since the worker released the lock before, each
 	holders []int
+	lost    int // attempts
 }
 
 // handOvers is how often the lock went from one worker to another. A lock that its last
@@ -53,14 +54,21 @@ func (ts turns) String() string {
 }
 
 // Compare measures eight workers on one key, those of a process of SyncGuard and then
-// ours. The figures depend on the machine's load, so none of them fails the test.
-func Compare(t *testing.T, ours lock.Backend, theirs Peer) {
+// ours. The figures depend on the machine's load, so none of them fails the test. lost
+// reports an error of an attempt that lost to another transaction; nil if there are none.
+func Compare(t *testing.T, ours lock.Backend, theirs Peer, lost func(error) bool) {
 	t.Helper()
 	a := theirs.Do(map[string]any{"op": "contend", "key": "their", "workers": comparedWorkers, "forMs": comparedTime.Milliseconds()})
 	if err := a.Err(); err != nil {
 		t.Fatal(err)
 	}
-	our, their := contend(t, ours), turns{a.Took, a.Holders}
+	for _, code := range a.Failures {
+		if err := (Answer{Code: code}).Err(); lost == nil || !lost(err) {
+			t.Errorf("SyncGuard: %v", err)
+		}
+	}
+	our, their := contend(t, ours, lost), turns{a.Took, a.Holders, len(a.Failures)}
+	t.Logf("lost: %d of ours, %d of SyncGuard's", our.lost, their.lost)
 	if len(our.took) == 0 || len(their.took) == 0 {
 		t.Fatal("no acquisitions")
 	}
@@ -71,7 +79,7 @@ func Compare(t *testing.T, ours lock.Backend, theirs Peer) {
 }
 
 // contend is what the command of this name does, with a backend of ours.
-func contend(t *testing.T, b lock.Backend) (ts turns) {
+func contend(t *testing.T, b lock.Backend, lost func(error) bool) (ts turns) {
 	ctx := context.Background()
 	end := time.Now().Add(comparedTime)
 	var mu sync.Mutex
@@ -80,16 +88,22 @@ func contend(t *testing.T, b lock.Backend) (ts turns) {
 		all.Go(func() {
 			for began := time.Now(); time.Now().Before(end); began = time.Now() {
 				h, err := lock.Acquire(ctx, b, "our", lock.WithTimeout(time.Minute), lock.WithMaxRetries(1<<30))
-				if err != nil {
+				if err == nil {
+					mu.Lock()
+					ts.took = append(ts.took, float64(time.Since(began).Microseconds())/1000)
+					ts.holders = append(ts.holders, worker)
+					mu.Unlock()
+					err = h.Close()
+				}
+				switch {
+				case err == nil:
+				case lost != nil && lost(err):
+					mu.Lock()
+					ts.lost++
+					mu.Unlock()
+				default:
 					t.Error(err)
 					return
-				}
-				mu.Lock()
-				ts.took = append(ts.took, float64(time.Since(began).Microseconds())/1000)
-				ts.holders = append(ts.holders, worker)
-				mu.Unlock()
-				if err := h.Close(); err != nil {
-					t.Error(err)
 				}
 			}
 		})

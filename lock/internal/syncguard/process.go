@@ -43,9 +43,10 @@ type Answer struct {
 	Key          string
 	KeyHash      string
 	LockIDHash   string
-	Took         []float64 // of contend, ms of each acquisition
-	Holders      []int     // of contend, the worker of each acquisition
-	Code         lock.Code // of an error
+	Took         []float64   // of contend, ms of each acquisition
+	Holders      []int       // of contend, the worker of each acquisition
+	Failures     []lock.Code // of contend, of the errors that ended an attempt
+	Code         lock.Code   // of an error
 	Message      string
 }
 
