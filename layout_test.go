@@ -16,17 +16,16 @@ import (
 
 const module = "github.com/dronefleet/dronefleet/"
 
-// floor is a top-level folder: what it holds, in one line, and the floors below
-// it that its packages may import.
-type floor struct {
+// layer is a top-level folder: what it holds, in one line, and the layers that
+// its packages may import.
+type layer struct {
 	folder, holds string
 	imports       []string
 }
 
-// floors lists every folder with Go code, from the ground up. A floor imports
-// only from floors that stand above it in this list, which is why no arrow runs
-// up.
-var floors = []floor{
+// layers lists every folder with Go code, lowest first. A layer imports only from
+// layers listed before it, so that no import points up.
+var layers = []layer{
 	{"domain", "the fleet's nouns", nil},
 	{"lock", "leases with fencing tokens, useful on its own", nil},
 	{"solver", "pickup-and-delivery planning, useful on its own", []string{"domain"}},
@@ -51,9 +50,9 @@ var floors = []floor{
 	}},
 }
 
-// rooms are packages that may import less than their floor allows. A nil list
-// means that a room imports nothing outside itself.
-var rooms = []struct {
+// restrictions narrow what a package may import below what its layer allows. With
+// a nil list it imports nothing outside itself.
+var restrictions = []struct {
 	path    string
 	imports []string
 }{
@@ -128,7 +127,7 @@ func underAny(path string, roots ...string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return under(path, root) })
 }
 
-// layoutErrors says which imports run up or sideways, and which folder no floor
+// layoutErrors lists imports that are not allowed and folders that no layer
 // describes.
 func layoutErrors(list []goPackage) (found []string) {
 	guarded := map[string]bool{}
@@ -137,47 +136,47 @@ func layoutErrors(list []goPackage) (found []string) {
 		if path == "" {
 			continue
 		}
-		at := slices.IndexFunc(floors, func(f floor) bool { return under(path, f.folder) })
+		at := slices.IndexFunc(layers, func(l layer) bool { return under(path, l.folder) })
 		if at < 0 {
-			found = append(found, path+" is on no floor; describe its folder in floors")
+			found = append(found, path+" is in no layer; add its folder to layers")
 			continue
 		}
-		guarded[floors[at].folder] = true
+		guarded[layers[at].folder] = true
 		for _, imported := range p.ours() {
-			if !underAny(imported, append(floors[at].imports, floors[at].folder)...) {
-				found = append(found, fmt.Sprintf("%s must not import %s: %s may import %q", path, imported, floors[at].folder, floors[at].imports))
+			if !underAny(imported, append(layers[at].imports, layers[at].folder)...) {
+				found = append(found, fmt.Sprintf("%s must not import %s: %s may import %q", path, imported, layers[at].folder, layers[at].imports))
 			}
 		}
-		for _, room := range rooms {
-			if !under(path, room.path) {
+		for _, r := range restrictions {
+			if !under(path, r.path) {
 				continue
 			}
-			guarded[room.path] = true
+			guarded[r.path] = true
 			for _, imported := range p.ours() {
-				if !underAny(imported, append(slices.Clone(room.imports), room.path)...) {
-					found = append(found, fmt.Sprintf("%s must not import %s: it may import %q", path, imported, room.imports))
+				if !underAny(imported, append(slices.Clone(r.imports), r.path)...) {
+					found = append(found, fmt.Sprintf("%s must not import %s: it may import %q", path, imported, r.imports))
 				}
 			}
 		}
 	}
-	for _, f := range floors {
-		if !guarded[f.folder] {
-			found = append(found, "no package under "+f.folder+": its floor guards nothing")
+	for _, l := range layers {
+		if !guarded[l.folder] {
+			found = append(found, "no package under "+l.folder+": remove it from layers")
 		}
 	}
-	for _, room := range rooms {
-		if !guarded[room.path] {
-			found = append(found, "no package under "+room.path+": its room guards nothing")
+	for _, r := range restrictions {
+		if !guarded[r.path] {
+			found = append(found, "no package under "+r.path+": remove it from restrictions")
 		}
 	}
 	return found
 }
 
 func TestLayout_ImportsPointDown(t *testing.T) {
-	for i, f := range floors {
-		for _, imported := range f.imports {
-			if !slices.ContainsFunc(floors[:i], func(below floor) bool { return below.folder == imported }) {
-				t.Errorf("%s may import %s, which is not below it", f.folder, imported)
+	for i, l := range layers {
+		for _, imported := range l.imports {
+			if !slices.ContainsFunc(layers[:i], func(below layer) bool { return below.folder == imported }) {
+				t.Errorf("%s may import %s, which is not below it", l.folder, imported)
 			}
 		}
 	}
