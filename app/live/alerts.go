@@ -71,11 +71,7 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 	say := func(kind AlertKind, about Key, since time.Time, occasion, format string, args ...any) {
 		alerts = append(alerts, Alert{kind, about, since, fmt.Sprintf(format, args...), occasion})
 	}
-	waits := time.Time{} // since when the first order waits
 	for _, o := range s.Orders {
-		if o.Waits() && (waits.IsZero() || o.PendingSince.Before(waits)) {
-			waits = o.PendingSince
-		}
 		if o.Status.Final() || o.Priority != domain.PriorityCritical {
 			continue
 		}
@@ -103,8 +99,9 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 	for id, at := range s.PickedUpAgain {
 		say(AlertPutDownTwice, Key{KindOrder, string(id)}, at, stamp(at), "parcel %s was picked up again after it had been put down; find out where it is", id)
 	}
+	waits := s.waitingSince()
 	for id := range s.Depots {
-		if since := s.withoutCycle(id, waits); !since.IsZero() && now.Sub(since) > patience {
+		if since := s.withoutCycle(id, waits[id]); !since.IsZero() && now.Sub(since) > patience {
 			say(AlertDepotWithoutCycles, Key{KindDepot, string(id)}, since, stamp(since), "depot %s has had no cycle while orders wait", id)
 		}
 	}
@@ -121,6 +118,24 @@ func (s *State) etaOf(o domain.Order) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// waitingSince is since when the first order waits that a depot plans.
+func (s *State) waitingSince() map[domain.DepotID]time.Time {
+	first := map[domain.DepotID]time.Time{}
+	for _, o := range s.Orders {
+		if !o.Waits() {
+			continue
+		}
+		since := o.PendingSince
+		if o.PlanningSince.After(since) { // before, another depot planned it
+			since = o.PlanningSince
+		}
+		if at, ok := first[o.PlanningDepotID]; !ok || since.Before(at) {
+			first[o.PlanningDepotID] = since
+		}
+	}
+	return first
 }
 
 // withoutCycle is since when a depot has had no cycle that came to a plan while an order

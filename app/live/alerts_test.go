@@ -40,10 +40,14 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 	depot := func(waits, since time.Duration, outcome domain.CycleOutcome) *live.State {
 		return &live.State{
 			Depots: map[domain.DepotID]domain.Depot{"DEPOT-1": {}},
-			Orders: map[domain.OrderID]domain.Order{"O2": {ID: "O2", Status: domain.OrderPending, PendingSince: now.Add(-waits)}},
+			Orders: map[domain.OrderID]domain.Order{"O2": {ID: "O2", Status: domain.OrderPending, PlanningDepotID: "DEPOT-1", PendingSince: now.Add(-waits)}},
 			Cycles: map[domain.CycleID]domain.Cycle{"C1": {DepotID: "DEPOT-1", StartedAt: now.Add(-since), Outcome: outcome}},
 		}
 	}
+	elsewhere := depot(time.Minute, time.Hour, domain.CyclePublished)
+	elsewhere.Orders["O2"] = domain.Order{ID: "O2", Status: domain.OrderPending, PlanningDepotID: "DEPOT-2", PendingSince: now.Add(-time.Minute)}
+	handedOver := depot(time.Minute, time.Hour, domain.CyclePublished)
+	handedOver.Orders["O2"] = domain.Order{ID: "O2", Status: domain.OrderPending, PlanningDepotID: "DEPOT-1", PendingSince: now.Add(-time.Minute), PlanningSince: now}
 	delivered := critical(domain.Order{Status: domain.OrderDelivered, Deadline: now.Add(-time.Minute)})
 	standard := pending(-time.Minute)
 	standard.Priority = domain.PriorityStandard
@@ -67,6 +71,8 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 		{"a recent cycle", depot(time.Minute, 20*time.Second, domain.CyclePublished), ""},
 		{"a recent cycle that failed", depot(time.Minute, 20*time.Second, domain.CycleFailed), "DEPOT_WITHOUT_CYCLES:DEPOT-1:2026-03-01T11:59:00Z"},
 		{"an order that has just come", depot(20*time.Second, time.Hour, domain.CyclePublished), ""},
+		{"an order that another depot plans", elsewhere, ""},
+		{"an order that was just handed over", handedOver, ""},
 		{"a wrong clock", &live.State{Process: []live.Alert{{Kind: live.AlertClockOff, About: live.Key{ID: "clock"}}}}, "CLOCK_OFF:clock"},
 	} {
 		var ids []string
