@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// DefaultTurnTime is how long before its arrival at a stop a drone cannot be turned
-	// away from it any more (F-AMD-02).
+	// DefaultTurnTime is how long before its arrival at a stop a drone can no longer be
+	// sent elsewhere (F-AMD-02).
 	DefaultTurnTime = 30 * time.Second
 	// applyMargin is how much later than planned an amendment may be applied and still find
 	// the drone where it can turn.
@@ -25,8 +25,8 @@ const (
 	atStopMetres = 75
 )
 
-// flightsOf foretells the drones in flight of a snapshot for the given time, at which
-// drones begin what is planned. It leaves out those whose missions are about to end.
+// flightsOf predicts the drones in flight of a snapshot at the given time, when drones begin
+// what is planned. It leaves out those whose missions are about to end.
 func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, turn time.Duration, learned learning.Estimates) []solver.Flight {
 	params = params.WithDefaults()
 	var list []solver.Flight
@@ -38,17 +38,16 @@ func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, tur
 	return list
 }
 
-// foretell is where a drone in flight will be at the given time, and what it will have
-// left to do. It assumes cruise speed, or the speed that was learned, and the service times
-// of the parameters. It returns
-// false if the mission will be over, or will not end at a depot.
+// foretell predicts where a drone in flight will be at the given time, and what it will have
+// left to do. It assumes the learned speed, or else cruise speed, and the service times of the
+// parameters. It returns false if the mission will be over, or will not end at a depot.
 func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Duration, learned learning.Estimates) (solver.Flight, bool) {
 	drone := dronesOf([]domain.Drone{f.Drone})[0]
 	drone.SpeedKmh = learned.SpeedOf(f.Drone.ID)
 	route := f.Mission.Route
 	n := len(route)
 	if f.Mission.Standby() && !isHomebound(f) {
-		return solver.Flight{}, false // see foretellStanding
+		return solver.Flight{}, false // see predictStanding
 	}
 	if n == 0 || route[n-1].Type != domain.WaypointDepotReturn {
 		return solver.Flight{}, false
@@ -109,7 +108,7 @@ func leaveStop(f domain.Flight, stop domain.Waypoint, drone solver.Drone, params
 	if reached.IsZero() {
 		reached = seen
 	}
-	// It counts as there before it has quite arrived.
+	// A stop counts as reached up to atStopMetres before it.
 	leaves := reached.Add(flightTime(&drone, atStopMetres) + service(stop, params))
 	if !leaves.After(seen) {
 		return f.Drone.Position, seen
@@ -168,7 +167,7 @@ func knowsOrders(g solver.Flight) bool {
 	})
 }
 
-// commit counts the stops that cannot be changed any more: those that are reached within
+// commit counts the stops that can no longer be changed: those that are reached within
 // the turning time, and those at the same place. It returns false if no order stop is
 // left that the drone reaches late enough for an amendment to find the mission ACTIVE.
 func commit(g *solver.Flight, now time.Time, params solver.Params, turn time.Duration) bool {

@@ -20,8 +20,8 @@ const (
 	// ordersForDrone is how many orders a cycle hands over for an idle drone of another
 	// area, whose cycle makes better routes of many to choose from.
 	ordersForDrone = 8
-	// handOverTakes is how much later a drone of another area sets out: its next cycle
-	// has to find the order.
+	// handOverTakes is how much later a drone of another area starts: that area's next cycle
+	// has to plan the order first.
 	handOverTakes = 10 * time.Second
 )
 
@@ -39,7 +39,7 @@ type leftover struct {
 	index  int // in the problem
 	reason solver.Reason
 	never  bool // no drone of the area can carry it, however long it waits
-	// byChoice says that the area has a drone for it, and keeps that for CRITICAL orders.
+	// byChoice says that the area has a drone for it, but keeps that for CRITICAL orders.
 	byChoice bool
 	left     time.Duration
 }
@@ -103,8 +103,8 @@ func (l Leftovers) Depots() []domain.Depot {
 	return depots
 }
 
-// NeedAllDrones reports whether there is an order that no drone of the area can ever carry,
-// so that also drones that are not free elsewhere count.
+// NeedAllDrones reports whether HandOvers needs Elsewhere.All: there is an order that no drone
+// of the area can ever carry, so busy drones elsewhere count too.
 func (l Leftovers) NeedAllDrones() bool {
 	return slices.ContainsFunc(l.list, func(o leftover) bool { return o.never })
 }
@@ -117,11 +117,12 @@ type Elsewhere struct {
 	Waiting map[domain.DepotID]int // orders that each depot plans
 }
 
-// HandOvers says which orders which depot had better plan: one with an idle drone that
-// brings the order in time, so the order goes where the soonest such drone lives. A drone
-// is counted for ordersForDrone orders, those that wait there among them unless the order
-// is CRITICAL. An order for which the area keeps a drone back goes only where none waits.
-// An order that no drone of the area can ever carry goes where any drone can, idle or not.
+// HandOvers chooses which orders to hand over, and to which depot: the home of the idle drone
+// that delivers the order soonest, if that is in time. A drone counts for ordersForDrone
+// orders; orders that already wait at its depot use them up, except for CRITICAL orders. An
+// order for which the area keeps a drone in reserve goes only to a depot without waiting
+// orders. An order that no drone of the area can ever carry goes to any depot with a drone
+// that can, idle or not.
 func (l Leftovers) HandOvers(e Elsewhere) []domain.HandOver {
 	p := l.problem
 	p.Depots = nil

@@ -13,11 +13,11 @@ const (
 	// replacementDelay is how long it takes, beside the flight, until a drone that has left
 	// a position is replaced.
 	replacementDelay = 2 * time.Minute
-	// emptyPositionRisk is the accepted probability that a CRITICAL order finds nobody at
+	// emptyPositionRisk is the accepted probability that a CRITICAL order finds no drone at
 	// its position.
 	emptyPositionRisk = 0.05
-	// standbyShare is the divisor of the depot's drones that gives how many may wait at
-	// positions: a quarter, as many as the reserve may have.
+	// standbyShare limits the drones at positions to one in so many: a quarter, as many as
+	// the reserve may have.
 	standbyShare = 4
 )
 
@@ -26,7 +26,7 @@ const (
 type position struct {
 	at           solver.Location
 	need, have   int     // drones
-	enough, half float64 // charge, in percent, that suffices there for all orders like the recent ones, and for half of them
+	enough, half float64 // charge, in percent, that suffices for all of the expected orders, and for half of them
 }
 
 // expectedOrder is an order like those to come, and how many of them it stands for.
@@ -35,11 +35,11 @@ type expectedOrder struct {
 	weight float64
 }
 
-// expectedWeight is how many recent orders all learned places weigh as much as.
+// expectedWeight is the weight of all learned places together; a recent order weighs 1.
 const expectedWeight = 30.0
 
-// forPositions lists the orders that say where CRITICAL ones are to be expected: those that the
-// planner saw lately and, where the past is known, one for each place with CRITICAL orders.
+// forPositions lists where CRITICAL orders are expected: the orders that the planner saw lately
+// and, once demand was learned, one order for each place with CRITICAL orders.
 func (m *demand) forPositions() (orders []expectedOrder) {
 	critical, all := slices.Index(domain.Priorities[:], domain.PriorityCritical), 0.0
 	places := m.expected.Places[:min(len(m.expected.Places), maxSample)]
@@ -59,10 +59,9 @@ func (m *demand) forPositions() (orders []expectedOrder) {
 	return orders
 }
 
-// positions lists the warehouses at which drones are to wait. Each order that says where
-// demand is counts for the warehouse from which it could be delivered soonest. A position
-// needs as many drones as there will hardly be more CRITICAL orders before the next drone can
-// be there.
+// positions lists the warehouses at which drones are to wait. Each expected order counts for
+// the warehouse from which it could be delivered soonest. A position needs so many drones that
+// more CRITICAL orders are unlikely before the next drone can be there.
 func (m *demand) positions(f directFlights) []position {
 	list := make([]position, len(f.problem.Warehouses))
 	charges := make([][]float64, len(list))

@@ -20,14 +20,14 @@ const (
 	// sparePercent is the charge beyond what is enough at a position with which a drone is
 	// sent there, so that it is not called home soon.
 	sparePercent = 5
-	// samePlaceMetres tells one position from another.
+	// samePlaceMetres is how near two positions are the same.
 	samePlaceMetres = 10
 	// fullPercent is the least level to which a drone is told to charge.
 	fullPercent = 90
 )
 
 // standby decides what the drones do that serve no order: wait where CRITICAL orders are
-// expected, charge, or go on with what they do.
+// expected, charge, or continue.
 type standby struct {
 	directFlights
 	positions []position
@@ -43,9 +43,9 @@ type reserveDrone struct {
 	homebound bool
 }
 
-// standby lists the missions without orders that begin or change. Churn is priced by doing
-// little: a drone that waits where it is needed stays, and one that is not needed any more
-// comes home when its wait is over.
+// standby lists the missions without orders that begin or change. It changes little, to avoid
+// churn: a drone that waits where it is needed stays, and one that is no longer needed comes
+// home when its wait is over.
 func (p *Planner) standby(problem *solver.Problem, plan solver.Plan) []solver.Standby {
 	if p.demand.typical.ID == "" {
 		return nil // nothing is known yet
@@ -153,8 +153,8 @@ func (s *standby) waitAt(at solver.Location) solver.Stop {
 	return solver.Stop{Kind: solver.Wait, At: at, Until: s.problem.Now.Add(standbyWait)}
 }
 
-// fill sends free drones to the positions that lack some, those that lack most first, each
-// the drone that flies least more for it.
+// fill sends free drones to the positions that lack some, the emptiest first. Each gets the
+// drone with the shortest detour.
 func (s *standby) fill(free []reserveDrone) {
 	for sent := 0; sent < maxSent; {
 		k := s.emptiest()
@@ -184,7 +184,7 @@ func (s *standby) emptiest() int {
 	return k
 }
 
-// cheapest is the drone with the charge for a position that flies least more to wait there;
+// cheapest is the drone with the shortest detour to a position, of those with enough charge;
 // -1 if there is none.
 func (s *standby) cheapest(free []reserveDrone, p *position) int {
 	best, least := -1, math.Inf(1)

@@ -8,7 +8,7 @@ import (
 )
 
 // addStanding adds the drones on missions without orders to the drones that are free: such a
-// mission gives way at once. They are where they are foretold to be at the problem's time.
+// mission gives way at once. Their position is predicted for the problem's time.
 // One whose mission is about to end is left out: it may be over when an amendment comes.
 func (p *Planner) addStanding(problem *solver.Problem, flights []domain.Flight) {
 	for _, f := range flights {
@@ -17,15 +17,15 @@ func (p *Planner) addStanding(problem *solver.Problem, flights []domain.Flight) 
 		}
 		d := dronesOf([]domain.Drone{f.Drone})[0]
 		d.SpeedKmh = p.learned.SpeedOf(f.Drone.ID)
-		if d, s, ok := foretellStanding(f, d, problem.Now); ok {
+		if d, s, ok := predictStanding(f, d, problem.Now); ok {
 			problem.Drones, problem.Standing = append(problem.Drones, d), append(problem.Standing, s)
 		}
 	}
 }
 
-// foretellStanding is where a drone on a mission without orders will be at the given time.
+// predictStanding predicts where a drone on a mission without orders will be at the given time.
 // What it charges until then does not count.
-func foretellStanding(f domain.Flight, d solver.Drone, now time.Time) (solver.Drone, solver.Standing, bool) {
+func predictStanding(f domain.Flight, d solver.Drone, now time.Time) (solver.Drone, solver.Standing, bool) {
 	if d.MaxFlight > 0 {
 		// On the ground it uses no flight time, so what it has flown follows from its charge.
 		if d.MaxFlight -= flightTime(&d, (100-d.BatteryPercent)/d.Consumption()*1000); d.MaxFlight <= 0 {
