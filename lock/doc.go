@@ -33,15 +33,15 @@
 //
 // # Time
 //
-// Expiry is judged by the clients' clocks with a tolerance of one second
-// ([Tolerance]): others may take a lock only that long after its end, while the
+// Others may take a lock only one second ([Tolerance]) after its end, while the
 // holder counts it as over at its end exactly, on its monotonic clock
-// ([AcquireResult.Deadline]). Clocks must be synchronised: 100 ms is the
-// target, 200 ms a warning, 500 ms blocks a deployment.
+// ([AcquireResult.Deadline]). Redis and PostgreSQL judge expiry by the server's
+// clock, Firestore by the clients' clocks, guarded by the server's. With
+// Firestore clocks must be synchronised: 100 ms is the target, 200 ms a warning,
+// and a client that is 500 ms or more off takes no lock.
 //
-// The package depends on no store and on nothing else of this module. The
-// backends are firestorelock (Google Cloud Firestore) and memlock (one
-// process); locktest is the contract they share.
+// The backends are firestorelock (Google Cloud Firestore), redislock,
+// postgreslock and memlock (one process); locktest is the contract they share.
 //
-// It must not import a store, nor anything else of this module.
+// The package must not import a store, nor anything else of this module.
 package lock

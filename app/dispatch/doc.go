@@ -1,11 +1,10 @@
 // Package dispatch runs solve cycles. A cycle plans for an area, the depots whose drones
-// serve the same orders (policy.AreasOf). It takes the area's fenced lock, that of the
-// depot which names the area,
-// reads a consistent snapshot, plans (package planner), writes its record,
-// publishes one decision per mission and completes the record with what was
-// published. At most one cycle of an area runs at a time. A cycle that loses its
-// lease publishes nothing more, and what it publishes too late carries a fence
-// that the State Manager refuses.
+// serve the same orders (policy.AreasOf). It takes the area's fenced lock, reads a
+// consistent snapshot, plans (package planner), writes its record, publishes one decision
+// per mission, hands over orders that another area serves better, and completes the
+// record. At most one cycle of an area runs at a time. A cycle that loses its lease
+// publishes nothing more; what it publishes too late carries a fence that the State
+// Manager refuses.
 //
 // It decides nothing about the fleet: a decision becomes a mission only if the
 // assignment policy agrees. It must never import the State Manager (app/manager).
@@ -16,7 +15,7 @@
 //
 // # Terms
 //
-//   - solve cycle, or cycle: one run for one depot, as above.
+//   - solve cycle, or cycle: one run for one area, as above.
 //   - decision: a mission as the optimizer proposes it.
-//   - unserved order: one that the cycle left, with the reason why.
+//   - unserved order: one that the plan does not serve, with the reason.
 package dispatch

@@ -1,5 +1,5 @@
 // Package invariant checks a fleet's history (events, final documents, ledger and
-// the messages confirmed to their senders) against the ten rules that must hold whatever happened:
+// the messages confirmed to their senders) against ten rules that must always hold:
 //
 //	I1  no drone and no order is in two ACTIVE missions at any time
 //	I2  every status change is legal

@@ -6,9 +6,8 @@
 // are tuned and regression-tested on it; "go run ./bench/dynamic" confirms them on
 // the real system.
 //
-// A Scenario can have demand shocks and drones that fall out. It leaves out lost and
-// late messages, other faults and locks. A decision reaches its drone after a fixed
-// latency. It must never be imported by production code. It fails when the planner
-// does; a plan that the checker refuses must be reported through
-// planner.Config.Refused.
+// A Scenario can have demand shocks and drones that break down, but no lost or late
+// messages, other faults or locks. A decision reaches its drone after a fixed latency. The
+// package must never be imported by production code. It fails when the planner does; a plan
+// that the checker refuses must be reported through planner.Config.Refused.
 package plannersim
