@@ -19,8 +19,8 @@ import (
 // ErrLocked says that another process runs the area's cycle.
 var ErrLocked = errors.New("another cycle of the area is running")
 
-// OtherAreaError says that a cycle planned nothing, because a depot no longer names its
-// area: one that comes before it was added near it.
+// OtherAreaError says that a cycle planned nothing, because the area is no longer named by
+// the depot: a depot with a lower id was added near it.
 type OtherAreaError struct{ Area domain.DepotID }
 
 func (e *OtherAreaError) Error() string {
@@ -59,10 +59,12 @@ func (r *Runner) planRefused(p solver.Problem, fault error) {
 		slog.Any("err", fault), slog.String("problem", string(instance)))
 }
 
-// Once runs one cycle of the area that a depot names. It returns ErrLocked if another
-// process is running one, an error with a *lock.ClockSkewError if this process's clock is
-// wrong, so that it may take no lock, and one with an *OtherAreaError if the depot names no
-// area. The memory is the area's, from earlier cycles; nil means none.
+// Once runs one cycle of the area that is named by a depot. The memory is the area's, from
+// earlier cycles; nil means none. The error is, or wraps,
+//
+//   - ErrLocked if another process is running a cycle of the area,
+//   - a *lock.ClockSkewError if this process's clock is wrong, so that it may take no lock,
+//   - an *OtherAreaError if no area is named by the depot any more.
 func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory) (domain.Cycle, error) {
 	if memory == nil {
 		memory = r.NewMemory()
@@ -160,8 +162,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 		return nil
 	}
 	began := time.Now()
-	// If the process dies while it publishes, this record is all that tells of the
-	// cycle.
+	// If the process dies while it publishes, this record is the only trace of the cycle.
 	begun := *c
 	begun.Outcome, begun.Detail = domain.CyclePublishing, fmt.Sprintf("publishing %d decisions", len(p.decisions))
 	if err := r.store.RecordCycle(lease, begun); err != nil {
@@ -191,8 +192,8 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 // record lists the orders of every one.
 const maxErrors = 10
 
-// publishFailed is the reason of an order whose decision the server may not
-// have. If it has it after all, the ledger says what became of it.
+// publishFailed is the reason of an order whose decision the server may not have. If it
+// has it after all, the ledger has the outcome.
 const publishFailed = "publish_failed"
 
 // countPublished notes in c what the server has, by the results of publishing.
@@ -271,9 +272,6 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	if len(area) > 1 {
 		c.DepotIDs = area
 	}
-	if snap.Alone {
-		area = nil
-	}
 	c.SnapshotTime, c.Drones, c.Flights, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Flights), len(snap.Orders)
 	c.ReadTook = time.Since(began)
 	r.learn(ctx, p, snap.ReadTime)
@@ -298,28 +296,43 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	}
 	c.Objective = objective(plan.Objective, result.Kept)
 	r.meter.Cycles.SetUnserved(string(c.DepotID), countUnserved(plan.Unserved, snap, intervalsPerRound*r.cfg.Interval))
-	distances, added, released := map[domain.DroneID]float64{}, map[domain.DroneID][]domain.OrderID{}, map[domain.DroneID]int{}
+	decided := newCyclePlan(snap, result)
+	decided.began = planningBegan
+	if !snap.Alone {
+		decided.homes = area
+	}
+	return decided, nil
+}
+
+// newCyclePlan is what follows from a planner's result.
+func newCyclePlan(snap domain.Snapshot, result planner.Result) cyclePlan {
+	plan := result.Plan
+	p := cyclePlan{
+		snapshot: snap, problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap), unserved: plan.Unserved, obstacles: result.Obstacles,
+		distances: map[domain.DroneID]float64{}, added: map[domain.DroneID][]domain.OrderID{}, released: map[domain.DroneID]int{},
+	}
 	for _, route := range plan.Routes {
 		drone := domain.DroneID(route.DroneID)
-		distances[drone] = route.DistanceKm
-		for _, id := range route.OrderIDs() { // if the drone is on a mission without orders
-			added[drone] = append(added[drone], domain.OrderID(id))
-		}
+		p.distances[drone] = route.DistanceKm
+		p.added[drone] = orderIDs(route.OrderIDs()) // counts if the route amends a mission without orders
 	}
 	for _, s := range plan.Standby {
-		distances[domain.DroneID(s.DroneID)] = s.DistanceKm
+		p.distances[domain.DroneID(s.DroneID)] = s.DistanceKm
 	}
 	for _, a := range plan.Amendments {
 		drone := domain.DroneID(a.DroneID)
-		distances[drone], released[drone] = a.DetourKm, len(a.ReleasedIDs)
-		for _, id := range a.AddedIDs {
-			added[drone] = append(added[drone], domain.OrderID(id))
-		}
+		p.distances[drone], p.released[drone] = a.DetourKm, len(a.ReleasedIDs)
+		p.added[drone] = append(p.added[drone], orderIDs(a.AddedIDs)...)
 	}
-	return cyclePlan{
-		snapshot: snap, problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap),
-		distances: distances, added: added, released: released, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan, homes: area,
-	}, nil
+	return p
+}
+
+func orderIDs(ids []string) []domain.OrderID {
+	list := make([]domain.OrderID, len(ids))
+	for i, id := range ids {
+		list[i] = domain.OrderID(id)
+	}
+	return list
 }
 
 // learnLimit bounds how long a cycle waits for what was learned.
