@@ -59,25 +59,27 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 	}
 	next := min(f.Mission.ReachedStops, n)
 	at, clock := f.Drone.Position, f.Drone.SeenAt
+	aboard := cargoOf(f, next)
 	if next > 0 && route[next-1].ForOrder() {
 		at, clock = leaveStop(f, route[next-1], drone, params)
+		drone.BatteryPercent -= f.Drone.Position.DistanceMetres(at) / 1000 * drone.ConsumptionWith(aboard.before(route[next-1]))
 	}
-	km := 0.0
 	for clock.Before(now) && next < n {
 		leg := at.DistanceMetres(route[next].Position)
 		arrives := clock.Add(flightTime(&drone, leg))
 		if arrives.After(now) {
 			flown := leg * now.Sub(clock).Seconds() / arrives.Sub(clock).Seconds()
 			at, clock = at.Towards(route[next].Position, flown), now
-			km += flown / 1000
+			drone.BatteryPercent -= flown / 1000 * drone.ConsumptionWith(aboard.kg)
 			break
 		}
-		km += leg / 1000
+		drone.BatteryPercent -= leg / 1000 * drone.ConsumptionWith(aboard.kg)
 		at, clock = route[next].Position, arrives.Add(service(route[next], params))
+		aboard.serve(route[next])
 		next++
 	}
 	drone.At = location(at)
-	drone.BatteryPercent = max(0, drone.BatteryPercent-km*drone.Consumption())
+	drone.BatteryPercent = max(0, drone.BatteryPercent)
 	g := solver.Flight{
 		Drone: drone, MissionID: string(f.Mission.ID), Revision: f.Mission.RouteRevision, Ready: later(clock, now),
 		StopsBehind: next,
@@ -95,6 +97,55 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 		ready = len(g.Stops) == 1 && flightTime(&drone, metres(drone.At, g.Stops[0].At)) > landingMargin
 	}
 	return g, ready && knowsOrders(g)
+}
+
+// cargo is what a drone in flight carries, stop by stop.
+type cargo struct {
+	kg     float64
+	flight domain.Flight
+}
+
+// cargoOf is what the drone carries on the way to the stop of its route with the given
+// index: what it delivers from there on and does not pick up first.
+func cargoOf(f domain.Flight, next int) cargo {
+	c := cargo{flight: f}
+	fetched := map[domain.OrderID]bool{}
+	for _, w := range f.Mission.Route[next:] {
+		switch {
+		case w.Type == domain.WaypointWarehousePickup:
+			fetched[w.OrderID] = true
+		case w.Type == domain.WaypointHospitalDelivery && !fetched[w.OrderID]:
+			c.kg += c.weight(w.OrderID)
+		}
+	}
+	return c
+}
+
+// weight of an order's parcel. One whose order is not known may weigh all that the drone
+// can carry.
+func (c *cargo) weight(id domain.OrderID) float64 {
+	if i := slices.IndexFunc(c.flight.Orders, func(o domain.Order) bool { return o.ID == id }); i >= 0 {
+		return c.flight.Orders[i].WeightKg
+	}
+	return c.flight.Drone.PayloadCapacityKg
+}
+
+// before is what was aboard on the way to a stop after which this is.
+func (c *cargo) before(w domain.Waypoint) float64 {
+	if w.Type == domain.WaypointHospitalDelivery {
+		return c.kg + c.weight(w.OrderID)
+	}
+	return c.kg // a pickup had less
+}
+
+func (c *cargo) serve(w domain.Waypoint) {
+	switch w.Type {
+	case domain.WaypointWarehousePickup:
+		c.kg += c.weight(w.OrderID)
+	case domain.WaypointHospitalDelivery:
+		c.kg = max(0, c.kg-c.weight(w.OrderID)) // a rounding must not leave less than nothing
+	case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
+	}
 }
 
 // leaveStop is where and when a drone leaves its latest stop, if it is still there;

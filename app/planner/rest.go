@@ -183,7 +183,9 @@ func (r *rest) lifts(kg float64) bool {
 // spare is how many metres and seconds longer the rest may become.
 func (r *rest) spare() (metres, seconds float64) {
 	d := &r.flight.Drone
-	metres = (d.BatteryPercent-r.params.ReservePercent-chargeMargin)/d.Consumption()*1000 - r.metres
+	// Which leg a detour makes longer, and with what aboard, is not known here.
+	heaviest := max(d.CapacityKg, r.load, slices.Max(r.loads))
+	metres = (d.BatteryPercent-r.params.ReservePercent-chargeMargin)/d.ConsumptionWith(heaviest)*1000 - r.metres
 	if d.MaxFlight == 0 {
 		return metres, math.Inf(1)
 	}

@@ -101,7 +101,7 @@ func (s *standby) stays(d *solver.Drone) bool {
 		return true // its warehouse was deleted: it comes home when its wait ends
 	}
 	p := &s.positions[k]
-	if left := d.BatteryPercent - metres(d.At, p.at)/1000*d.Consumption(); left < p.half {
+	if left := d.BatteryPercent - metres(d.At, p.at)/1000*d.ConsumptionWith(0); left < p.half {
 		s.callHome(d, max(fullPercent, min(100, p.enough+sparePercent)))
 		return true
 	}
@@ -191,7 +191,7 @@ func (s *standby) cheapest(free []reserveDrone, p *position) int {
 	for i := range free {
 		d := &free[i].drone
 		to := metres(d.At, p.at)
-		if d.BatteryPercent-to/1000*d.Consumption() < p.enough+sparePercent {
+		if d.BatteryPercent-to/1000*d.ConsumptionWith(0) < p.enough+sparePercent {
 			continue
 		}
 		if free[i].homebound {

@@ -28,7 +28,7 @@ func (p *Planner) addStanding(problem *solver.Problem, flights []domain.Flight) 
 func predictStanding(f domain.Flight, d solver.Drone, now time.Time) (solver.Drone, solver.Standing, bool) {
 	if d.MaxFlight > 0 {
 		// On the ground it uses no flight time, so what it has flown follows from its charge.
-		if d.MaxFlight -= flightTime(&d, (100-d.BatteryPercent)/d.Consumption()*1000); d.MaxFlight <= 0 {
+		if d.MaxFlight -= flightTime(&d, (100-d.BatteryPercent)/d.ConsumptionWith(0)*1000); d.MaxFlight <= 0 {
 			return d, solver.Standing{}, false
 		}
 	}
@@ -50,7 +50,7 @@ func predictStanding(f domain.Flight, d solver.Drone, now time.Time) (solver.Dro
 	if flown >= leg {
 		d.At = location(to.Position)
 	}
-	d.BatteryPercent = max(0, d.BatteryPercent-flown/1000*d.Consumption())
+	d.BatteryPercent = max(0, d.BatteryPercent-flown/1000*d.ConsumptionWith(0))
 	if flown < leg {
 		d.BatteryPercent = max(0, d.BatteryPercent-chargeMargin)
 	}
