@@ -28,13 +28,13 @@ type devCommand struct {
 	Hz              float64       `help:"Reports per drone and simulated second." default:"1" check:"over 0 max 100"`
 	ChargingSlots   slots         `help:"How many drones can charge at once." default:"all" accepts:"1 to 1000000, or all"`
 	ChargeRate      float64       `help:"What a drone gains in a charging slot, in percent of a full charge per simulated minute." default:"10" check:"over 0 max 100000"`
-	Pace            float64       `help:"How fast drones fly, as a share of the speed that plans assume until they have learned better." default:"1" check:"over 0 max 2"`
+	Pace            float64       `help:"How fast drones fly, as a share of the speed that plans assume until they have learned the real one." default:"1" check:"over 0 max 2"`
 	Position        bool          `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge." default:"true" negatable:""`
-	Learn           bool          `help:"Plan with speeds, stays, delays and demand that were learned from what happened." default:"true" negatable:""`
+	Learn           bool          `help:"Learn speeds, stays, delays and demand from the past, and plan with them." default:"true" negatable:""`
 	OrdersPerMinute float64       `help:"Mean rate of new orders, in simulated time. The report says how many the fleet could carry." default:"3" check:"min 0 max 60000"`
 	Speed           float64       `help:"Simulated seconds per second." default:"1" check:"min 1 max 1000"`
 	Seed            uint64        `help:"Seed of the simulated world; the same seed gives the same fleet and orders." default:"1"`
-	Solver          string        `help:"Planner: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
+	Solver          string        `help:"Planner: sisr, greedy or nearest." enum:"sisr,greedy,nearest" default:"sisr"`
 	SolveLimit      time.Duration `help:"Search time of one cycle, in real time." default:"1s" check:"over 0s max 100s"`
 	DataDir         string        `help:"Keep the fleet in this directory, and resume the fleet that is there." placeholder:"DIR" type:"path"`
 	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`

@@ -28,12 +28,12 @@ type fleetCommand struct {
 	cli.Connection
 	cli.Logging
 	TestProject     string        `help:"On Google Cloud: repeat the id of --project to confirm that it is for tests only. Simulated drones take real orders there, and what they do stays in its Firestore." placeholder:"ID"`
-	Name            string        `help:"Begins the ids of the drones; of the fleets that run, each needs another. One that is used again takes up its drones where they were. Default a new one." placeholder:"NAME"`
+	Name            string        `help:"Prefix of the drones' ids. Fleets that run at the same time need different names; a name that is used again continues with its drones where they were. Default a new name." placeholder:"NAME"`
 	Places          string        `help:"First apply the depots and warehouses of this file, as \"statemanager depots apply\" does." placeholder:"FILE"`
 	Duration        time.Duration `help:"Leave after this long, in real time; 0 stays until interrupted." default:"0" check:"min 0s"`
-	LeaveWithin     time.Duration `help:"How long missions may go on when leaving, in the fleet's time; then they are recalled and may take as long again." default:"10m" check:"min 0s max 24h"`
+	LeaveWithin     time.Duration `help:"How long missions may continue when leaving, in the fleet's time; then they are recalled and may take as long again." default:"10m" check:"min 0s max 24h"`
 	Drones          int           `help:"Number of simulated drones." default:"20" check:"min 1 max 100000"`
-	Hospitals       int           `help:"Number of hospitals at most; 0 for all in reach of the depots." default:"0" check:"min 0 max 100000"`
+	Hospitals       int           `help:"Most hospitals to use; 0 for all in reach of the depots." default:"0" check:"min 0 max 100000"`
 	Hz              float64       `help:"Reports per drone and second of the fleet's time." default:"1" check:"over 0 max 100"`
 	OrdersPerMinute float64       `help:"Mean rate of new orders, in the fleet's time." default:"3" check:"min 0 max 60000"`
 	CriticalPercent int           `help:"Share of CRITICAL orders." default:"10" check:"min 0 max 100"`
@@ -44,7 +44,7 @@ type fleetCommand struct {
 	Reorder         float64       `help:"Share of messages that later ones overtake." default:"0" check:"min 0 max 1"`
 	CrashesPerHour  float64       `help:"Mean rate at which a random drone falls silent and deaf for 150 s, in the fleet's time." default:"0" check:"min 0 max 100000"`
 	ClockSkew       time.Duration `help:"Largest error of a drone's clock, either way." default:"0" check:"min 0s max 1h"`
-	Invariants      bool          `help:"At the end, read the whole fleet's documents and check the invariants of these drones and orders; --no-invariants leaves it out." default:"true" negatable:""`
+	Invariants      bool          `help:"At the end, read the whole fleet's documents and check the invariants of these drones and orders." default:"true" negatable:""`
 	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
 }
 

@@ -12,7 +12,7 @@ import (
 type grammar struct {
 	Dev       devCommand       `cmd:"" serves:"" settings:"" help:"Run a whole simulated fleet in one process: embedded servers, State Manager, optimizer, drones."`
 	Emulators emulatorsCommand `cmd:"" serves:"" settings:"" help:"Run only the embedded Firestore and Pub/Sub."`
-	Fleet     fleetCommand     `cmd:"" serves:"" settings:"" help:"Run simulated drones and hospitals on a fleet: embedded servers, emulators or a project for tests."`
+	Fleet     fleetCommand     `cmd:"" serves:"" settings:"" help:"Run simulated drones and hospitals against a running fleet: embedded servers, emulators or a test project."`
 	Version   kong.VersionFlag `help:"Print the version."`
 }
 

@@ -24,7 +24,7 @@ type explainCommand struct {
 	Order       string        `arg:"" help:"The order." check:"id"`
 	At          time.Time     `help:"Explain what Firestore held at this time (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days. Default now, or soon after the creation of an order that is over." placeholder:"TIME"`
 	AddDrones   int           `help:"What if: this many more drones wait at the depot, fully charged." default:"0" check:"min 0 max 1000"`
-	AddSlots    int           `help:"What if: each depot with limited charging slots had this many more, since the drones that wait for one landed." default:"0" check:"min 0 max 1000"`
+	AddSlots    int           `help:"What if: each depot with limited charging slots had this many more when the drones that wait for one landed." default:"0" check:"min 0 max 1000"`
 	DropReserve bool          `help:"What if: no drone is kept for CRITICAL orders to come."`
 	SolveLimit  time.Duration `help:"How long each of up to three plans may search." default:"2s" check:"over 0s max 100s"`
 	JSON        bool          `name:"json" help:"Print JSON, as GET /api/v1/orders/{id}/explanation does."`

@@ -21,8 +21,8 @@ import (
 
 // learnedCommand is about what the optimizers learned.
 type learnedCommand struct {
-	Show  learnedShow  `cmd:"" default:"withargs" help:"Show what was learned, and what is planned with because of it."`
-	Reset learnedReset `cmd:"" help:"Forget it: only missions that end and orders that come from now on are learned from."`
+	Show  learnedShow  `cmd:"" default:"withargs" help:"Show what was learned, and the estimates that plans use."`
+	Reset learnedReset `cmd:"" help:"Forget everything learned, and learn only from missions that end and orders that come from now on."`
 }
 
 type learnedShow struct {

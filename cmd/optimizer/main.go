@@ -34,7 +34,7 @@ type grammar struct {
 	Once    onceCommand      `cmd:"" settings:"" help:"Run one solve cycle of every planning area and end, for a scheduler."`
 	Solve   solveCommand     `cmd:"" help:"Plan a snapshot from a file (--in) or from the past (--at); publishes nothing."`
 	Explain explainCommand   `cmd:"" help:"Say why an order waited or was late, and what would have helped; publishes nothing."`
-	Learned learnedCommand   `cmd:"" help:"Show what was learned of flights and orders, or forget it."`
+	Learned learnedCommand   `cmd:"" help:"Show what was learned from flights and orders, or forget it."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
@@ -60,18 +60,18 @@ type areaFlags struct {
 type amendFlags struct {
 	Amend    bool          `help:"Change missions under way, so that a drone in flight serves an order that waits." default:"true" negatable:""`
 	Position bool          `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge. Only drones that support missions without orders are sent. Needs --amend." default:"true" negatable:""`
-	TurnTime time.Duration `help:"A drone is not turned away from a stop that it reaches within this time. Give no less than the State Managers' --turn-time." default:"30s" check:"min 1s max 10m"`
+	TurnTime time.Duration `help:"Do not turn a drone away from a stop that it reaches within this time. Must not be less than the State Managers' --turn-time." default:"30s" check:"min 1s max 10m"`
 }
 
 // learnFlags holds the flags about what was learned.
 type learnFlags struct {
-	Learn bool `help:"Plan with speeds, stays, delays and demand that were learned from the past, and learn more." default:"true" negatable:""`
+	Learn bool `help:"Learn speeds, stays, delays and demand from the past, and plan with them." default:"true" negatable:""`
 	confidenceFlag
 }
 
 // confidenceFlag holds the flag about how surely deadlines are met.
 type confidenceFlag struct {
-	Confidence float64 `help:"Share of the flights that is to be in time although they are late as those of the past. Use the same value for all optimizers." default:"0.8" check:"min 0.5 max 0.99"`
+	Confidence float64 `help:"Share of deliveries that should be in time if delays are like those of the past. Use the same value for all optimizers." default:"0.8" check:"min 0.5 max 0.99"`
 }
 
 // cycles holds the flags of the commands that run cycles.

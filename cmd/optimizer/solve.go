@@ -34,13 +34,13 @@ type solveCommand struct {
 	stopFlags
 	In    string    `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
 	At    time.Time `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days." xor:"source" placeholder:"TIME"`
-	Depot string    `help:"Depot to plan for, with its area and with --at; default the only area." placeholder:"ID"`
+	Depot string    `help:"With --at: depot whose area to plan; default the only area." placeholder:"ID"`
 	areaFlags
 	amendFlags
 	Out        string        `help:"Write the plan to this file, as JSON, - for standard output, instead of the table." placeholder:"FILE"`
 	GeoJSON    string        `help:"Write routes and stops to this file, as GeoJSON for a map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
 	SolveLimit time.Duration `help:"How long to search." default:"8s" check:"over 0s"`
-	Strategy   string        `help:"How to plan: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
+	Strategy   string        `help:"How to plan: sisr, greedy or nearest." enum:"sisr,greedy,nearest" default:"sisr"`
 	Seed       uint64        `help:"Seed of the search." default:"1"`
 	Iterations int           `help:"Search for this many steps instead of a time, so that the same seed gives the same plan." check:"min 0"`
 }

@@ -16,12 +16,12 @@ import (
 type access struct {
 	OIDCIssuer       string                `help:"OpenID Connect issuer whose tokens the HTTP API requires; if empty, it requires none and is read-only." placeholder:"URL" name:"oidc-issuer"`
 	OIDCAudience     []string              `help:"Accepted token audiences." placeholder:"NAME" name:"oidc-audience"`
-	OIDCViewer       []identity.Grant      `help:"Who may read: CLAIM=VALUE, or * for everybody with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
+	OIDCViewer       []identity.Grant      `help:"Who may read: CLAIM=VALUE, or * for everyone with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
 	OIDCOperator     []identity.Grant      `help:"Who may also change things: CLAIM=VALUE such as email=ann@example.org, groups=fleet or realm_access.roles=fleet." placeholder:"GRANT" name:"oidc-operator"`
 	OIDCLeeway       time.Duration         `help:"Clock difference that is tolerated when a token's times are checked." default:"1m" check:"min 0s max 5m" name:"oidc-leeway"`
 	OIDCClientID     string                `help:"Client id of this API at oidc-issuer; with it browsers can sign in." placeholder:"ID" name:"oidc-client-id"`
 	OIDCClientSecret string                `help:"Secret of the client; empty for a public client." placeholder:"SECRET" name:"oidc-client-secret" secret:""`
-	OIDCScope        []string              `help:"What is asked for when a browser signs in." default:"openid,email,profile" name:"oidc-scope"`
+	OIDCScope        []string              `help:"Scopes that are requested when a browser signs in." default:"openid,email,profile" name:"oidc-scope"`
 	PublicURL        string                `help:"Address of the site in browsers: https://HOST, or http on this machine." placeholder:"URL" name:"public-url"`
 	SessionKey       []identity.SessionKey `help:"Keys of browsers' sessions, 32 bytes in base64 each; the first one seals, all are accepted. Without one, sessions end with the process and no other replica accepts them." placeholder:"KEY" name:"session-key" secret:""`
 	IAPAudience      string                `help:"Audience of Google's Identity-Aware Proxy in front of the HTTP API; with it the proxy's signed header is accepted." placeholder:"AUDIENCE" name:"iap-audience"`
@@ -30,8 +30,8 @@ type access struct {
 	MaxStreams       int                   `help:"Streams that each caller may have open. 0 means no limit." default:"20" check:"min 0 max 100000" name:"max-streams"`
 	TrustedProxies   []httpapi.Proxy       `help:"Proxies whose X-Forwarded-For header is trusted; callers without credentials are limited by their address." placeholder:"ADDRESS" name:"trusted-proxies"`
 	CORSOrigins      []httpapi.Origin      `help:"Origins of other sites whose pages may use the HTTP API with a bearer token." placeholder:"ORIGIN" name:"cors-origins"`
-	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: ${enum}." enum:"open,viewer,local,off" default:"open"`
-	InsecureHTTP     bool                  `help:"Serve the HTTP API without credentials where others reach it; only behind something that checks who asks." name:"insecure-http"`
+	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: open, viewer, local or off." enum:"open,viewer,local,off" default:"open"`
+	InsecureHTTP     bool                  `help:"Serve the HTTP API without credentials on an address that others can reach; only behind something that checks callers." name:"insecure-http"`
 }
 
 // check refuses an API that nobody could use, or that is open by mistake.

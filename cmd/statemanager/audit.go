@@ -10,8 +10,8 @@ import (
 
 type auditCommand struct {
 	desk
-	Subject operator.Subject `arg:"" help:"${enum}." enum:"drone,order,mission,decision,cycle,depot,warehouse"`
-	ID      string           `arg:"" help:"Which one."`
+	Subject operator.Subject `arg:"" help:"Kind: drone, order, mission, decision, cycle, depot or warehouse." enum:"drone,order,mission,decision,cycle,depot,warehouse"`
+	ID      string           `arg:"" help:"Its id."`
 }
 
 // Check implements config.Checker.

@@ -14,7 +14,7 @@ import (
 
 type deadLettersCommand struct {
 	List    deadLettersList    `cmd:"" help:"List dead-lettered messages, with the reason."`
-	Show    deadLettersShow    `cmd:"" help:"Show what became of one refused message, by its id then."`
+	Show    deadLettersShow    `cmd:"" help:"Show what became of one refused message, by its original id."`
 	Replay  deadLettersReplay  `cmd:"" help:"Publish dead-lettered messages again, after the cause is fixed."`
 	Discard deadLettersDiscard `cmd:"" help:"Delete dead-lettered messages that will not be fixed; a record of each stays in Firestore."`
 }
@@ -61,7 +61,7 @@ func (m *messageIDs) UnmarshalText(text []byte) error {
 func (c *letters) Check(r *config.Report) {
 	c.desk.Check(r)
 	if topic := string(c.Topic); topic != "" && !slices.Contains(pubsubio.InboundTopics, topic) {
-		r.Refuse("topic", "is %q; give one of %v", topic, pubsubio.InboundTopics)
+		r.Refuse("topic", "is %q; give %s", topic, config.OneOf(pubsubio.InboundTopics))
 	}
 }
 
@@ -71,7 +71,7 @@ func (c *letters) filter() operator.LetterFilter {
 
 type deadLettersList struct {
 	letters
-	Cursor string `help:"nextCursor of the page before." placeholder:"CURSOR"`
+	Cursor string `help:"nextCursor of the previous page." placeholder:"CURSOR"`
 }
 
 // Check implements config.Checker.

@@ -82,7 +82,7 @@ func (c *desk) withLocks(ctx context.Context, where cli.Locks, f func(*operator.
 // page holds the flags of a listing.
 type page struct {
 	Limit  int    `help:"How many to list at most; 0 for all." default:"100" check:"min 0"`
-	Cursor string `help:"nextCursor of the page before." placeholder:"CURSOR"`
+	Cursor string `help:"nextCursor of the previous page." placeholder:"CURSOR"`
 }
 
 // checkPage refuses the cursor of another collection. check says what is wrong with the
@@ -104,7 +104,7 @@ func (p page) page() firestoretx.Page {
 // checkStatus refuses a status that is not in legal. An empty one is allowed.
 func checkStatus[T ~string](r *config.Report, status T, legal []T) {
 	if status != "" && !slices.Contains(legal, status) {
-		r.Refuse("status", "is %q; give one of %v", status, legal)
+		r.Refuse("status", "is %q; give %s", status, config.OneOf(legal))
 	}
 }
 
@@ -116,9 +116,9 @@ type ordersCommand struct {
 	Priority ordersPriority `cmd:"" help:"Give an open order another priority."`
 	Deadline ordersDeadline `cmd:"" help:"Give an open order another deadline."`
 	Pin      ordersPin      `cmd:"" help:"Let only one drone take an open order."`
-	Unpin    ordersUnpin    `cmd:"" help:"End what pin did."`
+	Unpin    ordersUnpin    `cmd:"" help:"Let any drone take a pinned order again."`
 	Forbid   ordersForbid   `cmd:"" help:"Keep a drone from taking an open order."`
-	Allow    ordersAllow    `cmd:"" help:"End what forbid did."`
+	Allow    ordersAllow    `cmd:"" help:"Let a forbidden drone take an order again."`
 }
 
 type ordersList struct {
@@ -145,7 +145,7 @@ func (c *ordersList) Run(ctx context.Context) error {
 // change holds the arguments of a change to one entity.
 type change struct {
 	desk
-	ID     string `arg:"" help:"Which one."`
+	ID     string `arg:"" help:"Its id."`
 	Reason string `help:"Why, for the audit." required:"" placeholder:"TEXT"`
 }
 
@@ -201,7 +201,7 @@ type ordersPriority struct {
 func (c *ordersPriority) Check(r *config.Report) {
 	c.change.Check(r)
 	if _, ok := domain.ParsePriority(c.Priority); !ok {
-		r.Refuse("priority", "is %q; give one of %v", c.Priority, domain.Priorities)
+		r.Refuse("priority", "is %q; give %s", c.Priority, config.OneOf(domain.Priorities[:]))
 	}
 }
 
@@ -278,7 +278,7 @@ func (c *ordersAllow) Run(ctx context.Context) error {
 type dronesCommand struct {
 	List    dronesList    `cmd:"" help:"List drones."`
 	Clear   dronesClear   `cmd:"" help:"Clear a drone's latched emergency."`
-	Ground  dronesGround  `cmd:"" help:"Keep a drone from new missions; it finishes the one it flies."`
+	Ground  dronesGround  `cmd:"" help:"Give a drone no new missions; it finishes the one it flies."`
 	Release dronesRelease `cmd:"" help:"Let a grounded drone take missions again."`
 }
 
@@ -328,7 +328,7 @@ func (c *dronesRelease) Run(ctx context.Context) error {
 }
 
 type missionsCommand struct {
-	Recall missionsRecall `cmd:"" help:"Have a drone give its mission up once nothing is aboard."`
+	Recall missionsRecall `cmd:"" help:"Make a drone give up its mission once nothing is aboard."`
 }
 
 type missionsRecall struct{ change }
@@ -346,7 +346,7 @@ type alertsCommand struct {
 
 type alertsAcknowledge struct {
 	desk
-	ID     string `arg:"" help:"Which one, as the stream shows it."`
+	ID     string `arg:"" help:"Id of the alert, as the stream shows it."`
 	Reason string `help:"Why, for the audit." required:"" placeholder:"TEXT"`
 }
 

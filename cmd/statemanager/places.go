@@ -21,14 +21,14 @@ import (
 
 type depotsCommand struct {
 	List   depotsList   `cmd:"" help:"List depots."`
-	Apply  depotsApply  `cmd:"" help:"Create and change depots as a file says."`
-	Delete depotsDelete `cmd:"" help:"Delete a depot that nothing needs."`
+	Apply  depotsApply  `cmd:"" help:"Create and change depots from a file."`
+	Delete depotsDelete `cmd:"" help:"Delete a depot that is not in use."`
 }
 
 type warehousesCommand struct {
 	List   warehousesList   `cmd:"" help:"List warehouses."`
-	Apply  warehousesApply  `cmd:"" help:"Create and change warehouses as a file says."`
-	Delete warehousesDelete `cmd:"" help:"Delete a warehouse that nothing needs."`
+	Apply  warehousesApply  `cmd:"" help:"Create and change warehouses from a file."`
+	Delete warehousesDelete `cmd:"" help:"Delete a warehouse that is not in use."`
 }
 
 // placesList holds the flags of a list of places.
@@ -120,7 +120,7 @@ func confirm(ctx context.Context, in io.Reader) error {
 // placesFile is the file of a command that applies places.
 type placesFile struct {
 	placesChange
-	File string `help:"YAML, GeoJSON or CSV, by its ending or else its content; - for standard input." short:"f" required:"" placeholder:"FILE"`
+	File string `help:"YAML, GeoJSON or CSV file, by its extension or else its content; - for standard input." short:"f" required:"" placeholder:"FILE"`
 }
 
 // maxPlacesFile bounds the file of places.
@@ -177,7 +177,7 @@ func (c *warehousesApply) Run(ctx context.Context) error {
 // placesDelete holds the arguments of a command that deletes a place.
 type placesDelete struct {
 	placesChange
-	ID string `arg:"" help:"Which one."`
+	ID string `arg:"" help:"Its id."`
 }
 
 // Check implements config.Checker.

@@ -15,9 +15,9 @@ import (
 // publishCommand sends a message unchecked: validating it is the State Manager's job.
 type publishCommand struct {
 	cli.Connection
-	Topic       string            `arg:"" help:"${enum}." enum:"telemetry,orders,decisions"`
+	Topic       string            `arg:"" help:"Topic: telemetry, orders or decisions." enum:"telemetry,orders,decisions"`
 	File        string            `arg:"" optional:"" help:"The payload; default standard input." default:"-"`
-	OrderingKey string            `help:"Messages of one key keep their order; default the drone of a report." placeholder:"KEY"`
+	OrderingKey string            `help:"Ordering key: messages of one key keep their order. Default: of telemetry, the drone's id." placeholder:"KEY"`
 	Attribute   map[string]string `help:"Attributes of the message, such as content-type=application/json." placeholder:"NAME=VALUE" mapsep:"none"` // a value may hold semicolons
 }
 

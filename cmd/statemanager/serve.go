@@ -26,9 +26,9 @@ type serveCommand struct {
 	TraceTelemetry    float64       `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
 	CreateTopics      bool          `help:"Create topics and subscriptions that do not exist."`
 	TelemetryCoalesce time.Duration `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
-	MaxOutstanding    int           `help:"Bound of the telemetry messages held in memory." default:"40000" check:"min 1 max 10000000"`
+	MaxOutstanding    int           `help:"Most telemetry messages to hold in memory." default:"40000" check:"min 1 max 10000000"`
 	EventShards       int           `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
-	TurnTime          time.Duration `help:"Amendments that turn a drone away from a stop which it reaches within this time are refused. Optimizers need no less." default:"30s" check:"min 1s max 10m"`
+	TurnTime          time.Duration `help:"Reject amendments that turn a drone away from a stop that it reaches within this time. The optimizers' --turn-time must not be less." default:"30s" check:"min 1s max 10m"`
 	AllowUnfenced     bool          `help:"Apply decisions without a fence, from optimizers that do not take the depot's lock." name:"allow-unfenced-decisions"`
 	CycleInterval     time.Duration `help:"How often each depot has a cycle: --interval of the optimizers, or the longest time that a cycle takes if that is more. A depot without a cycle for three of these, while orders wait, makes this process not ready. 0 watches no depots." default:"10s" check:"min 0s max 24h"`
 	DrainTimeout      time.Duration `help:"How long messages being processed may take after SIGTERM. Then they are nacked, and the process ends a few seconds later." default:"15s" check:"over 0s max 10m"`

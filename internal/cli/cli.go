@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -105,7 +106,7 @@ func (c Connection) OpenWithLocks(ctx context.Context, l Locks) (*connect.Client
 
 // Logging holds the flags of the log.
 type Logging struct {
-	LogLevel slog.Level `help:"Least severity to log: debug, info, warn, error." default:"info" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
+	LogLevel slog.Level `help:"Lowest severity that is logged: debug, info, warn, error." default:"info" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
 }
 
 // Logger writes JSON lines in the field names of Cloud Logging.
@@ -286,8 +287,17 @@ func misused(name string, err error) string {
 
 // fail prints err as one line and exits.
 func fail(name string, err error, code int) {
-	fmt.Fprintf(os.Stderr, "%s: %s\n", name, oneLine(err))
+	fmt.Fprintf(os.Stderr, "%s: %s\n", name, oneLine(withNetworkCause(err)))
 	os.Exit(code)
+}
+
+// withNetworkCause adds why a connection failed. Errors of the lock library leave their
+// causes out, which may hold keys; that of a connection holds only its address.
+func withNetworkCause(err error) error {
+	if cause, ok := errors.AsType[*net.OpError](err); ok && !strings.Contains(err.Error(), cause.Error()) {
+		return fmt.Errorf("%w (%w)", err, cause)
+	}
+	return err
 }
 
 // oneLine returns an error's text as one line without control characters: errors

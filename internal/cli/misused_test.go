@@ -2,11 +2,14 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"testing"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // The error of a wrong command line points to the help of the command it is about.
@@ -54,5 +57,23 @@ func TestOneLine_IsOneLineOfPrintableText(t *testing.T) {
 	err := errors.Join(errors.New("message \x1b[2Jm1\r"), errors.New("order\tO1\u009b31m"))
 	if got, want := oneLine(err), "message \uFFFD[2Jm1 ; order O1\uFFFD31m"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A connection that failed says why, although the lock library's errors leave it out.
+func TestFail_SaysWhyAConnectionFailed(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	hidden := &lock.Error{Op: "lookup", Code: lock.CodeServiceUnavailable, Err: refused}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{hidden, "lock: lookup: ServiceUnavailable (dial tcp: connection refused)"},
+		{fmt.Errorf("read depots: %w", refused), "read depots: dial tcp: connection refused"},
+		{errors.New("no depot"), "no depot"},
+	} {
+		if got := withNetworkCause(c.err).Error(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }

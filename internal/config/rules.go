@@ -92,16 +92,26 @@ func checkLoopback(v string) error {
 
 // oneOf accepts the values of an enumeration.
 func oneOf(values []string) rule {
-	accepts := strings.Join(values, ", ")
-	if i := strings.LastIndex(accepts, ", "); i >= 0 {
-		accepts = accepts[:i] + " or " + accepts[i+2:]
-	}
+	accepts := OneOf(values)
 	return rule{accepts: accepts, violated: func(v reflect.Value) string {
 		if slices.Contains(values, fmt.Sprint(v.Interface())) {
 			return ""
 		}
 		return "is not a valid choice; give " + accepts
 	}}
+}
+
+// OneOf lists values to choose from: "A, B or C".
+func OneOf[T any](values []T) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = fmt.Sprint(v)
+	}
+	list := strings.Join(texts, ", ")
+	if i := strings.LastIndex(list, ", "); i >= 0 {
+		list = list[:i] + " or " + list[i+2:]
+	}
+	return list
 }
 
 // bound is one end of a range.
