@@ -33,7 +33,11 @@ func TestPlanner_FliesAPinnedOrderThatIsAlone(t *testing.T) {
 // F-OPR-05: over many cycles of a planner no plan breaks a pin or a prohibition: its
 // checker refuses none, and each stage of it obeys.
 func TestPlanner_ObeysPinsAndProhibitions(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w, p := newTown(8), newPlanner(t)
 		for i := range w.drones {

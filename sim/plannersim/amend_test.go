@@ -16,6 +16,7 @@ func TestRun_AmendsMissionsUnderWay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans 50 minutes twice; shorter tests run the same code")
 	}
+	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 5, Seed: 3, Duration: 50 * time.Minute, Drones: 20}
 	without := run(t, s, solver.SISR)
 	s.Amend = true
@@ -35,6 +36,7 @@ func TestRun_AmendsMissionsUnderWay(t *testing.T) {
 // F-CHG-01: no more drones charge at once than there are slots; the others wait, and fewer
 // orders are in time for it.
 func TestRun_NoMoreDronesChargeThanSlots(t *testing.T) {
+	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 4, Seed: 3, Duration: 40 * time.Minute, Drones: 12, Amend: true, Standby: true, Slots: 1}
 	cfg := planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}, Position: true}
 	few := runWith(t, s, cfg)
@@ -54,6 +56,7 @@ func TestRun_DronesWaitWhereOrdersAreExpected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans 70 minutes twice; shorter tests run the same code")
 	}
+	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 6, Seed: 3, Duration: 70 * time.Minute, Quiet: 20 * time.Minute, Drones: 30, Amend: true}
 	cfg := planner.Config{Options: solver.Options{Iterations: 20, Workers: 1}, Position: true}
 	without := runWith(t, s, cfg)

@@ -276,6 +276,7 @@ func (l *lossy) check() {
 // end, or waits for an operator because a parcel may be aboard. Drones that wait are given
 // orders meanwhile, and one whose only order is cancelled flies home and is sent again later.
 func TestExchange_KeepsEveryOrderOnOneDrone(t *testing.T) {
+	t.Parallel()
 	var sum policyCounts
 	withdrawn, served := 0, 0
 	for _, c := range []struct{ seed, lost float64 }{{2, 0.2}, {3, 0.4}} {

@@ -37,6 +37,7 @@ func TestPlanner_LeadsOnCriticalOrders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans nine days; shorter tests run the same code")
 	}
+	t.Parallel()
 	for name, s := range map[string]plannersim.Scenario{
 		"busy":       {PerMinute: 4, Seed: 1},
 		"overloaded": {PerMinute: 8, Seed: 1, Duration: 80 * time.Minute},
@@ -62,6 +63,7 @@ func TestPlanner_DeliversEveryOrderAfterOverload(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans seven hours; shorter tests run the same code")
 	}
+	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 8, Drones: 20, Duration: 7 * time.Hour, Quiet: 6 * time.Hour, Seed: 5}
 	for p, class := range run(t, s, solver.SISR).Priorities {
 		if class.Delivered != class.Created {
@@ -76,6 +78,7 @@ func TestPlanner_ServesAllCriticalOrdersInACity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans two days of a city; shorter tests run the same code")
 	}
+	t.Parallel()
 	for seed := uint64(1); seed <= 2; seed++ {
 		r := run(t, plannersim.Scenario{World: plannersim.City, PerMinute: 6, Seed: seed}, solver.SISR)
 		if c := r.Priorities[domain.PriorityCritical]; c.Late > 0 {
@@ -90,6 +93,7 @@ func TestPlanner_LeadsWithDronesAwayFromTheDepot(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans eight hours; shorter tests run the same code")
 	}
+	t.Parallel()
 	ours, alone := 0, 0
 	for seed := range uint64(2) {
 		s := plannersim.Scenario{PerMinute: 4, Seed: seed, Away: 1.0 / 3}
@@ -105,6 +109,7 @@ func TestRun_IsDeterministic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plans 40 minutes twice; shorter tests run the same code")
 	}
+	t.Parallel()
 	s := plannersim.Scenario{Duration: 40 * time.Minute, PerMinute: 6, Burst: 2, Seed: 3, Away: 0.3}
 	a, b := run(t, s, solver.SISR), run(t, s, solver.SISR)
 	a.Slowest, b.Slowest = 0, 0
