@@ -91,11 +91,11 @@ func (m *model) amendments(s *state, d int, list []action) []action {
 // amend publishes a decision that a drone serve these orders from now on.
 func (m *model) amend(s *state, d int, set uint8) {
 	s.Left.Amend--
-	s.Issued++
+	fence := m.nextFence(s, d)
 	x := m.missions.get(s.Mission[number(m.drones.get(s.Drone[d]).CurrentMissionID)])
 	m.decide(s, d, set, honest, func(msg *message) {
 		msg.Decision.AmendsMissionID, msg.Decision.AmendsRevision = x.ID, x.RouteRevision
-		msg.Decision.Fence = fenceText(s.Issued)
+		msg.Decision.Fence = fenceText(fence)
 		if !x.Standby() { // that is replaced whole
 			msg.Decision.Route = amendedRoute(x.Route[:x.ReachedStops], msg.Decision.Route)
 		}
@@ -117,10 +117,11 @@ func amendedRoute(reached, route []domain.Waypoint) []domain.Waypoint {
 // it, independently of the policy (F-AMD-01, F-AMD-02).
 func (m *model) amended(before, after *state, msg *message, at moment) *Violation {
 	d, now, fence := msg.Decision, at.time(), msg.fence()
-	if fence < before.Top || fence == 0 || fence > before.Issued {
-		return violated("I5", "decision %s was applied with fence %d after %d of %d", d.ID, fence, before.Top, before.Issued)
+	a := depotNumber(d.DepotID)
+	if fence < before.Top[a] || fence == 0 || fence > before.Issued[a] {
+		return violated("I5", "decision %s was applied with fence %d after %d of %d", d.ID, fence, before.Top[a], before.Issued[a])
 	}
-	after.Top = fence
+	after.Top[a] = fence
 	k, i := number(d.AmendsMissionID), number(d.DroneID)
 	was, seen := m.missions.get(before.Mission[k]), m.drones.get(before.Drone[i]).LastUpdate
 	switch {

@@ -18,6 +18,15 @@
 // for a holder that lost its lease. The world "forged" adds decisions that no optimizer
 // makes.
 //
+// The worlds "areas" and "moved" have three depots, each a planning area with a lock, fences
+// and a control document of its own. A snapshot shows the area's orders and drones, the
+// first area's also the orders that no depot plans. A cycle hands an order over in a
+// transaction of its own, under its fence and some time after its snapshot: any order of its
+// area to any depot that it saw, more than the planner chooses. Depots are deleted, State
+// Managers may still give orders to them, and the sweeper finds another. An order is wanted
+// elsewhere; another was handed over three times before, so it is once more at most. In
+// "areas" drones report in the fair end only.
+//
 // Drones fly, hover, give up, break, fall silent and report at most once a tick. The state
 // holds what they really do as well as what the store records, so that the two can be
 // compared. Time is a clock of a few ticks; the contract's limits are scaled down to it
@@ -39,9 +48,14 @@
 //	READY  an applied decision fits the drone, battery, load, route and snapshot, and one
 //	       with orders for a mission that has none is applied unless something stands
 //	       against it
+//	AREA   each order that waits is planned by exactly one area, in every state; a hand-over
+//	       takes an order that waits from the depot that plans it to one that exists and has
+//	       not had it, four times at most; a new order, one that is wanted elsewhere and one
+//	       whose depot is gone come to the nearest depot, and no other order moves
 //	LIVE   in every state with nothing under way, if nothing more goes wrong until every
 //	       limit has passed (a fair end), each order is delivered, cancelled or visibly
-//	       waiting, and no drone flies a failed mission
+//	       waiting with no area's drone left that could serve it, and no drone flies a
+//	       failed mission
 //
 // The checks do not use the policies' code. Tests remove each rule of the contract and
 // expect one of these checks to fail, after a known number of steps.
@@ -57,8 +71,10 @@
 // (package policy's tests show that a batch is the fold of its reports), the lock, the
 // wire format and caches of the adapters. An optimizer amends a mission by any choice of
 // its orders and those that wait; no stop is almost reached. A mission without orders waits
-// until a time; charging would be the same with a battery. Package faultsim runs the real
-// adapters.
+// until a time; charging would be the same with a battery. Areas of several depots, depots
+// that come, and forged hand-overs are not modelled either; the queries by which the store
+// reads an area's orders are written again as a function of two lines (readByArea). Package
+// faultsim runs the real adapters.
 //
 // Each world bounds its clock, the messages under way at once, and how often each thing
 // goes wrong. A waiting drone has at most one report under way. Within these bounds,
@@ -66,7 +82,7 @@
 //
 // # How the number of states stays small
 //
-//   - Documents and messages are interned: a state is some 130 bytes of numbers, and two
+//   - Documents and messages are interned: a state is 150 bytes of numbers, and two
 //     histories that lead to equal documents, messages and real drones meet in one state.
 //     This loses nothing. Every field counts, except those that policies only copy:
 //     revisions (checked when they are written), the times of ledger entries, and when a

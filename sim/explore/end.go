@@ -2,7 +2,6 @@ package explore
 
 import (
 	"hash/maphash"
-	"slices"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -14,6 +13,9 @@ func (s *state) fingerprint() uint64 { return maphash.Comparable(seed, *s) }
 // atRest reports whether nothing is under way, so that a history may end here.
 func (s *state) atRest() bool { return s.Bus[0] == 0 && s.Open[0].Message == 0 }
 
+// fairBudgets is what a fair end may use: it does not go wrong.
+var fairBudgets = budgets{Cycle: 200, HandOver: 200}
+
 // lastTick is the tick at which a fair end is judged.
 const lastTick = 26
 
@@ -21,7 +23,7 @@ const lastTick = 26
 // order is then delivered, cancelled or visibly waiting (LIVE). It returns the steps
 // taken if something is violated.
 func (m *model) fairEnd(s state) (steps []action, _ *Violation) {
-	s.Left = budgets{Cycle: 200}
+	s.Left = fairBudgets
 	s.Script = uint8(len(m.world.Script))
 	e := fairEnding{model: m, state: s}
 	var passed []uint64
@@ -101,11 +103,17 @@ func (e *fairEnding) round() {
 			e.broken = e.commit(&e.state, e.sweepOrder(&e.state, o, e.Now), true)
 		}
 	}
+	for o := range e.Order {
+		if e.broken == nil && e.adoptable(&e.state, o) {
+			e.take(action{Do: doAdopt, A: uint8(o)})
+		}
+	}
 	for k, n := range e.Ledger {
 		if n != 0 && e.entries.get(n).Outcome == domain.OutcomeRejected {
 			e.take(action{Do: doForget, A: uint8(k)})
 		}
 	}
+	e.passOnAll()
 	for d := range e.Drone {
 		set := e.waiting(&e.state, d)
 		if e.broken == nil && set != 0 && e.offered(&e.state, d) && e.nextPlan() >= 0 {
@@ -118,14 +126,14 @@ func (e *fairEnding) round() {
 
 // judge checks a state in which every limit has passed.
 func (m *model) judge(s *state) *Violation {
-	var healthy []domain.DroneID
+	var healthy []int
 	for d, n := range s.Drone {
 		f := s.Flight[d]
 		if n == 0 {
 			continue
 		}
 		if f.Flags&(dead|circling) == 0 {
-			healthy = append(healthy, droneID(d))
+			healthy = append(healthy, d)
 		}
 		if m.drones.get(n).Status == domain.DroneIdle && f.Flags&dead != 0 {
 			return violated("LIVE", "drone %s is silent for good and still offered", droneID(d))
@@ -145,7 +153,7 @@ func (m *model) judge(s *state) *Violation {
 		}
 		switch {
 		case !open, o.Status == domain.OrderPending && o.Held:
-		case o.Status == domain.OrderPending && (!slices.ContainsFunc(healthy, o.Allows) || s.nextPlan() < 0):
+		case o.Status == domain.OrderPending && (!m.servable(s, o, healthy) || s.nextPlan() < 0):
 		default:
 			return violated("LIVE", "order %s is %s for ever, held %t", o.ID, o.Status, o.Held)
 		}

@@ -39,6 +39,9 @@ func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
 				if r.Violation != nil {
 					t.Errorf("%s\n%s", r.Violation, r.Story)
 				}
+				if known := w.States; 0 < known && known <= statesOfEach() && (!r.Whole || r.States != known) {
+					t.Errorf("%d states, whole %t; want all %d: correct the world, or what is modelled", r.States, r.Whole, known)
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				states += r.States
@@ -79,6 +82,7 @@ var outcomesToSee = []string{
 	"decision REJECTED MISSION_NOT_ACTIVE", "decision REJECTED NOT_AMENDABLE", "decision REJECTED REVISION_CHANGED", "decision REJECTED ORDER_ABOARD",
 	"decision REJECTED BAD_ROUTE", "decision REJECTED OVER_CAPACITY",
 	"refused STALE_TELEMETRY", "refused FUTURE_TIMESTAMP", "refused TOO_MANY_STOPS", "refused DUPLICATE_ORDER", "refused ORDER_SUPERSEDED",
+	"refused NOT_PENDING", "refused ORDER_HELD", "refused PLANNED_ELSEWHERE", "refused DEPOT_UNKNOWN", "refused HANDED_OVER_BEFORE", "refused TOO_MANY_HAND_OVERS", "refused STALE_FENCE",
 	"refused ORDER_CONFLICT", "refused CANCEL_TOO_LATE", "refused ALREADY_CANCELLED", "refused DECISION_CONFLICT",
 }
 

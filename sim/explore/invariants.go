@@ -13,8 +13,15 @@ func (m *model) check(s *state) *Violation {
 	if v := m.exclusive(s); v != nil {
 		return v
 	}
-	if s.Top != s.Fence && s.Fence <= s.Issued { // fences that the lock never issued do not count
-		return violated("I5", "fence %d was applied, the control document holds %d", s.Top, s.Fence)
+	for a := range depots {
+		if s.Top[a] != s.Fence[a] && s.Fence[a] <= s.Issued[a] { // fences that the lock never issued do not count
+			return violated("I5", "fence %d was applied, the control document of %s holds %d", s.Top[a], depots[a].ID, s.Fence[a])
+		}
+	}
+	if m.several() {
+		if v := m.plannedOnce(s); v != nil {
+			return v
+		}
 	}
 	for o := range s.Order {
 		if s.Order[o] == 0 {
@@ -172,14 +179,14 @@ func (m *model) inTheAir(s *state) *Violation {
 // and after it, independently of the policy.
 func (m *model) applied(before, after *state, msg *message, at moment) *Violation {
 	d, now := msg.Decision, at.time()
-	fence := msg.fence()
-	if fence < before.Top {
-		return violated("I5", "decision %s was applied with fence %d after %d", d.ID, fence, before.Top)
+	fence, a := msg.fence(), depotNumber(d.DepotID)
+	if fence < before.Top[a] {
+		return violated("I5", "decision %s was applied with fence %d after %d", d.ID, fence, before.Top[a])
 	}
-	if fence == 0 || fence > before.Issued { // F-DEC-07
-		return violated("I5", "decision %s was applied with fence %d, and the lock has handed out %d", d.ID, fence, before.Issued)
+	if fence == 0 || fence > before.Issued[a] { // F-DEC-07
+		return violated("I5", "decision %s was applied with fence %d, and the lock has handed out %d", d.ID, fence, before.Issued[a])
 	}
-	after.Top = fence
+	after.Top[a] = fence
 	if x := m.missions.get(after.Mission[msg.Mission]); !slices.Equal(x.OrderIDs, d.OrderIDs) {
 		return violated("I7", "decision %s is about orders %v, its mission about %v", d.ID, d.OrderIDs, x.OrderIDs)
 	}

@@ -16,6 +16,7 @@ const (
 	kindRequest
 	kindDecision
 	kindCommand
+	kindHandOver // not a message, but a cycle's transaction that is yet to come
 )
 
 // message is a message on the bus, with what the checks need to know about it.
@@ -37,6 +38,8 @@ type message struct {
 	FreeSince time.Time            // when the drone became idle, or turned home
 	Waiting   [maxOrders]time.Time // since when
 	Forged    forgery
+
+	HandOver domain.HandOvers // of one order
 
 	// A command to a drone.
 	Revoke  bool
@@ -89,6 +92,9 @@ func (m message) String() string {
 			return fmt.Sprintf("command %s revision %d for D%d, expires %s", missionID(m.Mission), m.Route, m.Drone+1, since(m.Expires))
 		}
 		return fmt.Sprintf("command %s for D%d, expires %s", missionID(m.Mission), m.Drone+1, since(m.Expires))
+	case kindHandOver:
+		one := m.HandOver.List[0]
+		return fmt.Sprintf("hand-over of %s from %s to %s, fence %s", one.OrderID, one.From, one.To, strings.TrimLeft(m.HandOver.Fence, "0"))
 	}
 	return "nothing"
 }

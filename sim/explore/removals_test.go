@@ -108,13 +108,13 @@ func returned(change func(before domain.Order, o *domain.Order)) func(Rules, Lim
 func asked(change func(o *domain.Order, b **policy.Binding, req *domain.OrderRequest)) func(Rules, Limits) Rules {
 	return func(r Rules, _ Limits) Rules {
 		ingest := r.Ingest
-		r.Ingest = func(o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
+		r.Ingest = func(depots []domain.Depot, o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
 			if o != nil {
 				x := *o
 				o = &x
 				change(o, &b, &req)
 			}
-			return ingest(o, b, req, published, now)
+			return ingest(depots, o, b, req, published, now)
 		}
 		return r
 	}
@@ -159,6 +159,47 @@ func decided(change func(*policy.Verdict, time.Time)) func(Rules, Limits) Rules 
 		}
 		return r
 	}
+}
+
+// handedOverAs hands over a changed order, to a depot that may be known or not.
+func handedOverAs(change func(o *domain.Order, known *bool, h domain.HandOver)) func(Rules, Limits) Rules {
+	return func(r Rules, _ Limits) Rules {
+		handOver := r.HandOver
+		r.HandOver = func(o *domain.Order, known bool, h domain.HandOver, cycle domain.CycleID, now time.Time) (policy.Change, error) {
+			x := *o
+			change(&x, &known, h)
+			return handOver(&x, known, h, cycle, now)
+		}
+		return r
+	}
+}
+
+// handOversAdmitted changes how the fence of a hand-over is judged.
+func handOversAdmitted(before func(*policy.DecisionState), after func(*policy.Verdict)) func(Rules, Limits) Rules {
+	return func(r Rules, _ Limits) Rules {
+		admit := r.AdmitHandOvers
+		r.AdmitHandOvers = func(s policy.DecisionState, h domain.HandOvers) (policy.Verdict, error) {
+			before(&s)
+			v, err := admit(s, h)
+			after(&v)
+			return v, err
+		}
+		return r
+	}
+}
+
+// rewritten changes the orders of a change, and their events.
+func rewritten(c policy.Change, change func(*domain.Order)) policy.Change {
+	for i := range c.Orders {
+		o := &c.Orders[i]
+		change(o)
+		for j := range c.Events {
+			if e := &c.Events[j]; e.Entity == domain.EntityOrder && e.ID == string(o.ID) {
+				e.State = domain.OrderState(*o)
+			}
+		}
+	}
+	return c
 }
 
 func limited(change func(*Limits)) func(Rules, Limits) Rules {
@@ -337,11 +378,11 @@ var removals = []removal{
 	}), "requests", "I9", 4, ""},
 	{"F-ORD-03", "a cancellation that overtakes its order is forgotten", func(r Rules, _ Limits) Rules {
 		ingest := r.Ingest
-		r.Ingest = func(o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
+		r.Ingest = func(depots []domain.Depot, o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
 			if o == nil && req.Cancel {
 				return policy.Change{}, nil
 			}
-			return ingest(o, b, req, published, now)
+			return ingest(depots, o, b, req, published, now)
 		}
 		return r
 	}, "requests", "I9", 4, ""},
@@ -353,8 +394,8 @@ var removals = []removal{
 	{"F-ORD-03", "a cancelled order stays in its mission", asked(func(_ *domain.Order, b **policy.Binding, _ *domain.OrderRequest) { *b = nil }), "withdraw", "I3", 4, ""},
 	{"F-ORD-03", "a refused cancellation is not recorded", func(r Rules, _ Limits) Rules {
 		ingest := r.Ingest
-		r.Ingest = func(o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
-			c, err := ingest(o, b, req, published, now)
+		r.Ingest = func(depots []domain.Depot, o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
+			c, err := ingest(depots, o, b, req, published, now)
 			if err != nil {
 				c = policy.Change{}
 			}
@@ -620,6 +661,83 @@ var removals = []removal{
 	{"F-DEC-02", "a drone that has served another mission since the snapshot is given one", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		s.Drone.HomeboundSince = time.Time{}
 	}), "homebound", "READY", 10, ""},
+	{"F-ARE-04", "the first area does not plan orders whose depot is gone", func(r Rules, _ Limits) Rules {
+		r.Reads = func(_ []domain.Depot, area domain.DepotID, o domain.Order) bool { return o.PlanningDepotID == area }
+		return r
+	}, "areas", "AREA", 1, ""},
+	{"F-ARE-04", "a cycle reads the orders of every area", func(r Rules, _ Limits) Rules {
+		r.Reads = func([]domain.Depot, domain.DepotID, domain.Order) bool { return true }
+		return r
+	}, "areas", "AREA", 1, ""},
+	{"F-ARE-04", "the sweeper finds no depot for an order whose depot is gone", func(r Rules, _ Limits) Rules {
+		r.SweepPlanningDepot = func(domain.Order, []domain.Depot, time.Time) policy.Change { return policy.Change{} }
+		return r
+	}, "moved", "LIVE", 5, ""},
+	{"F-ARE-04", "the sweeper finds a depot for orders that have one", func(r Rules, _ Limits) Rules {
+		sweep := r.SweepPlanningDepot
+		r.SweepPlanningDepot = func(o domain.Order, depots []domain.Depot, now time.Time) policy.Change {
+			return sweep(o, slices.DeleteFunc(slices.Clone(depots), func(d domain.Depot) bool { return d.ID == o.PlanningDepotID }), now)
+		}
+		return r
+	}, "areas", "AREA", 1, ""},
+	{"F-ARE-04", "a new order gets no depot", func(r Rules, _ Limits) Rules {
+		ingest := r.Ingest
+		r.Ingest = func(_ []domain.Depot, o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
+			return ingest(nil, o, b, req, published, now)
+		}
+		return r
+	}, "moved", "AREA", 2, ""},
+	{"F-ARE-04", "an order that is wanted elsewhere keeps its depot", func(r Rules, _ Limits) Rules {
+		ingest := r.Ingest
+		r.Ingest = func(depots []domain.Depot, o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
+			c, err := ingest(depots, o, b, req, published, now)
+			if o == nil {
+				return c, err
+			}
+			return rewritten(c, func(x *domain.Order) {
+				x.PlanningDepotID, x.PlanningSince, x.HandedOverBy = o.PlanningDepotID, o.PlanningSince, o.HandedOverBy
+			}), err
+		}
+		return r
+	}, "moved", "AREA", 4, ""},
+	{"F-ARE-05", "NOT_PENDING: an order is handed over whatever its status", handedOverAs(func(o *domain.Order, _ *bool, _ domain.HandOver) {
+		o.Status = domain.OrderPending
+	}), "areas", "I2", 4, ""},
+	{"F-ARE-05", "ORDER_HELD: a held order is handed over", handedOverAs(func(o *domain.Order, _ *bool, _ domain.HandOver) {
+		o.Held = false
+	}), "areas", "I2", 3, ""},
+	{"F-ARE-05", "PLANNED_ELSEWHERE: an order that has moved is handed over", handedOverAs(func(o *domain.Order, _ *bool, h domain.HandOver) {
+		o.PlanningDepotID = h.From
+	}), "areas", "I2", 4, ""},
+	{"F-ARE-05", "DEPOT_UNKNOWN: an order is handed over to a depot that is gone", handedOverAs(func(_ *domain.Order, known *bool, _ domain.HandOver) {
+		*known = true
+	}), "areas", "AREA", 3, ""},
+	{"F-ARE-05", "HANDED_OVER_BEFORE: a depot gets an order back", func(r Rules, _ Limits) Rules {
+		handOver := r.HandOver
+		r.HandOver = func(o *domain.Order, known bool, h domain.HandOver, cycle domain.CycleID, now time.Time) (policy.Change, error) {
+			x := *o
+			x.HandedOverBy = slices.DeleteFunc(slices.Clone(o.HandedOverBy), func(d domain.DepotID) bool { return d == h.To })
+			c, err := handOver(&x, known, h, cycle, now)
+			return rewritten(c, func(x *domain.Order) { x.HandedOverBy = append(slices.Clone(o.HandedOverBy), h.From) }), err
+		}
+		return r
+	}, "areas", "I2", 4, ""},
+	{"F-ARE-05", "TOO_MANY_HAND_OVERS: an order is handed over any number of times", func(r Rules, _ Limits) Rules {
+		handOver := r.HandOver
+		r.HandOver = func(o *domain.Order, known bool, h domain.HandOver, cycle domain.CycleID, now time.Time) (policy.Change, error) {
+			x := *o
+			x.HandedOverBy = slices.DeleteFunc(slices.Clone(o.HandedOverBy), func(d domain.DepotID) bool { return d != h.To })
+			c, err := handOver(&x, known, h, cycle, now)
+			return rewritten(c, func(x *domain.Order) { x.HandedOverBy = append(slices.Clone(o.HandedOverBy), h.From) }), err
+		}
+		return r
+	}, "areas", "I2", 4, ""},
+	{"F-ARE-05", "STALE_FENCE: fences of hand-overs are not compared", handOversAdmitted(func(s *policy.DecisionState) {
+		s.Fences = nil
+	}, func(*policy.Verdict) {}), "areas", "I5", 4, ""},
+	{"F-ARE-05", "the fence of a hand-over is not stored", handOversAdmitted(func(*policy.DecisionState) {}, func(v *policy.Verdict) {
+		v.Fence = ""
+	}), "areas", "I5", 2, ""},
 	{"F-DEC-05", "a failed mission owes no revocation", told(func(_, _ *policy.Binding, c *policy.Change) {
 		for i := range c.Missions {
 			c.Missions[i].RevokePending = false

@@ -10,19 +10,26 @@ import (
 // Rules are the functions of package policy that the model calls. A test replaces one function to
 // remove a rule.
 type Rules struct {
-	Telemetry    func(policy.Binding, domain.Telemetry, time.Time) (policy.Binding, policy.Change, error)
-	ProveLate    func(policy.Ended, domain.Telemetry, time.Time) (policy.Change, error)
-	SweepBinding func(policy.Binding, time.Time) policy.Change
-	SweepIdle    func(domain.Drone, time.Time) policy.Change
-	SweepOrder   func(domain.Order, time.Time) policy.Change
-	Assign       func(policy.DecisionState, domain.Decision, policy.Delivery, time.Time) (policy.Verdict, error)
-	Ingest       func(*domain.Order, *policy.Binding, domain.OrderRequest, time.Time, time.Time) (policy.Change, error)
-	Release      func(*domain.Order, domain.OrderID, string, time.Time) (policy.Change, error)
-	Ground       func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
-	Unground     func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
-	Pin, Forbid  func(*domain.Order, bool, policy.Pin, time.Time) (policy.Change, error)
-	Recall       func(policy.Binding, *domain.Mission, domain.MissionID, string, time.Time) (policy.Change, error)
-	Clear        func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
+	Telemetry          func(policy.Binding, domain.Telemetry, time.Time) (policy.Binding, policy.Change, error)
+	ProveLate          func(policy.Ended, domain.Telemetry, time.Time) (policy.Change, error)
+	SweepBinding       func(policy.Binding, time.Time) policy.Change
+	SweepIdle          func(domain.Drone, time.Time) policy.Change
+	SweepOrder         func(domain.Order, time.Time) policy.Change
+	Assign             func(policy.DecisionState, domain.Decision, policy.Delivery, time.Time) (policy.Verdict, error)
+	Ingest             func([]domain.Depot, *domain.Order, *policy.Binding, domain.OrderRequest, time.Time, time.Time) (policy.Change, error)
+	Hold, Release      func(*domain.Order, domain.OrderID, string, time.Time) (policy.Change, error)
+	SweepPlanningDepot func(domain.Order, []domain.Depot, time.Time) policy.Change
+	HandOver           func(*domain.Order, bool, domain.HandOver, domain.CycleID, time.Time) (policy.Change, error)
+	AdmitHandOvers     func(policy.DecisionState, domain.HandOvers) (policy.Verdict, error)
+	Ground             func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
+	Unground           func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
+	Pin, Forbid        func(*domain.Order, bool, policy.Pin, time.Time) (policy.Change, error)
+	Recall             func(policy.Binding, *domain.Mission, domain.MissionID, string, time.Time) (policy.Change, error)
+	Clear              func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
+
+	// Reads reports whether the snapshot of an area shows an order that waits, as the store
+	// queries it; see readByArea.
+	Reads func(depots []domain.Depot, area domain.DepotID, o domain.Order) bool
 }
 
 // tick is the step of the model's clock.
@@ -59,8 +66,15 @@ func Contract(l Limits) Rules {
 	return Rules{
 		Telemetry: l.Drone.ApplyTelemetry, ProveLate: l.Drone.ProveLate,
 		SweepBinding: l.Drone.SweepBinding, SweepIdle: l.Drone.SweepIdle, SweepOrder: policy.SweepOrder,
-		Assign: l.Assignment.AssignMission, Ingest: l.Order.IngestOrder,
+		Assign: l.Assignment.AssignMission, Ingest: l.ingest, SweepPlanningDepot: policy.SweepPlanningDepot,
+		HandOver: policy.HandOverOrder, AdmitHandOvers: l.Assignment.AdmitHandOvers, Reads: readByArea, Hold: policy.HoldOrder,
 		Release: policy.ReleaseOrder, Clear: policy.ClearDrone,
 		Recall: policy.RecallMission, Pin: policy.PinOrder, Forbid: policy.ForbidDrone, Ground: policy.GroundDrone, Unground: policy.ReleaseDrone,
 	}
+}
+
+// ingest applies a request in a State Manager that knows these depots.
+func (l Limits) ingest(depots []domain.Depot, o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
+	l.Order.Depots = depots
+	return l.Order.IngestOrder(o, b, req, published, now)
 }

@@ -13,10 +13,10 @@ var waitAt = domain.Position{Lat: 48.81, Lon: 2.30}
 // standBy publishes a decision that a drone wait for two ticks.
 func (m *model) standBy(s *state, d int) {
 	s.Left.Standby--
-	s.Issued++
+	fence := m.nextFence(s, d)
 	until := start.Add(time.Duration(s.ticks()+2) * tick)
 	m.decide(s, d, 0, honest, func(msg *message) {
-		msg.Decision.Fence = fenceText(s.Issued)
+		msg.Decision.Fence = fenceText(fence)
 		msg.Decision.Route = []domain.Waypoint{
 			{Type: domain.WaypointDepotStart, Position: depotAt},
 			{Type: domain.WaypointWait, Position: waitAt, WaitUntil: until},
@@ -61,11 +61,11 @@ func (m *model) gaveWay(before *state, msg *message, at moment, reason string) *
 		return nil
 	}
 	was, drone, newest := m.missions.get(before.Mission[k]), m.drones.get(before.Drone[i]), m.messages.get(before.Newest[i]).Report
-	fence := msg.fence()
+	fence, a := msg.fence(), depotNumber(d.DepotID)
 	ready := was.Standby() && was.Status == domain.MissionActive && was.RouteRevision == d.AmendsRevision && was.Amendment == nil && was.RecalledAt.IsZero() &&
 		drone.CurrentMissionID == was.ID && !drone.Grounded && drone.FaultSince.IsZero() &&
 		newest.MissionID == was.ID && newest.MissionRevision == was.RouteRevision && now.Sub(newest.Timestamp) <= m.limits.Drone.MaxSilence &&
-		now.Sub(earlier(d.SnapshotTime, msg.Published)) <= m.limits.Assignment.MaxAge && fence > 0 && fence >= before.Top && fence <= before.Issued
+		now.Sub(earlier(d.SnapshotTime, msg.Published)) <= m.limits.Assignment.MaxAge && fence > 0 && fence >= before.Top[a] && fence <= before.Issued[a]
 	changed := slices.ContainsFunc(d.OrderIDs, func(id domain.OrderID) bool {
 		o := number(id)
 		order := m.order(before, o)

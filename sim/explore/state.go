@@ -14,6 +14,7 @@ const (
 	maxMissions = 6 // each has one decision
 	maxMessages = 6 // under way at once
 	maxManagers = 2
+	maxDepots   = 3
 )
 
 // moment is a time of the model: ticks and, for the order within a tick, the number of
@@ -37,16 +38,17 @@ type state struct {
 	Written [maxOrders]moment // when the order's document was last written
 	Mission [maxMissions]id
 	Ledger  [maxMissions]id
-	Fence   uint8 // in the control document
+	Fence   [maxDepots]uint8 // in the control document of each area
+	Depots  uint8            // a bit each
 
 	// Messages under way, ascending, and transactions that have read and not committed.
 	Bus  [maxMessages]id
 	Open [maxManagers]transaction
 
 	// The world outside.
-	Plan     [maxMissions]id // the decision that would create each mission
-	Issued   uint8           // fences that the lock has handed out
-	Script   uint8           // requests published
+	Plan     [maxMissions]id  // the decision that would create each mission
+	Issued   [maxDepots]uint8 // fences that each area's lock has handed out
+	Script   uint8            // requests published
 	Flight   [maxDrones]flight
 	Passed   [maxMissions]uint8 // stops that the mission's drone has completed, in truth
 	PassedAt [maxMissions]uint8 // tick of the latest
@@ -57,7 +59,8 @@ type state struct {
 	Newest    [maxDrones]id      // report in the store
 	Asked     [maxOrders]id      // newest request in the store, by publish time
 	Emergency uint8              // drones that reported one nobody cleared
-	Top       uint8              // highest fence applied
+	Top       [maxDepots]uint8   // highest fence of each area applied
+	Had       [maxOrders]uint8   // depots that handed each order over, a bit each; above them, depots that are gone
 
 	Left budgets
 }
@@ -87,22 +90,25 @@ const (
 
 // budgets bounds what goes wrong in one history.
 type budgets struct {
-	Cycle   uint8 // decisions that optimizers make
-	Amend   uint8 // decisions that change missions under way
-	Standby uint8 // decisions that drones wait
-	Forge   uint8 // decisions that no honest optimizer makes
-	Old     uint8 // decisions by a holder that lost its lease
-	Again   uint8 // messages delivered again, and State Managers that die between commit and ack
-	Lose    uint8 // reports and commands lost on the way
-	Slow    uint8 // transactions during which something else happens
-	Abort   uint8 // missions that drones give up
-	Odd     uint8 // reports of a drone that hovers, passes a hospital, has a wrong clock or a low battery
-	Fault   uint8 // faults of drones
-	Unsent  uint8 // State Managers that die between commit and publishing the command
-	Release uint8 // orders that an operator releases in error
-	Recall  uint8 // missions that an operator recalls
-	Ground  uint8 // drones that an operator grounds, and may release
-	Pin     uint8 // orders that an operator pins to a drone, or forbids one
+	Cycle    uint8 // decisions that optimizers make
+	Amend    uint8 // decisions that change missions under way
+	Standby  uint8 // decisions that drones wait
+	Forge    uint8 // decisions that no honest optimizer makes
+	Old      uint8 // decisions by a holder that lost its lease
+	Again    uint8 // messages delivered again, and State Managers that die between commit and ack
+	Lose     uint8 // reports and commands lost on the way
+	Slow     uint8 // transactions during which something else happens
+	Abort    uint8 // missions that drones give up
+	Odd      uint8 // reports of a drone that hovers, passes a hospital, has a wrong clock or a low battery
+	Fault    uint8 // faults of drones
+	Unsent   uint8 // State Managers that die between commit and publishing the command
+	Release  uint8 // orders that an operator releases in error
+	Recall   uint8 // missions that an operator recalls
+	Ground   uint8 // drones that an operator grounds, and may release
+	HandOver uint8 // orders that cycles hand over to other areas
+	Delete   uint8 // depots that are deleted
+	Hold     uint8 // orders that an operator holds
+	Pin      uint8 // orders that an operator pins to a drone, or forbids one
 }
 
 // insert puts a message on the bus; false if it is full.
@@ -125,6 +131,13 @@ func (s *state) remove(i int) (m id) {
 	copy(s.Bus[i:], s.Bus[i+1:])
 	s.Bus[maxMessages-1] = 0
 	return m
+}
+
+// pastSnapshot dates what is committed after a snapshot after it.
+func (s *state) pastSnapshot() {
+	if s.Now&7 < 7 {
+		s.Now++
+	}
 }
 
 func (s *state) ticks() uint8 { return uint8(s.Now >> 3) }

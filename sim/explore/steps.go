@@ -26,11 +26,15 @@ const (
 	doPlan          // A drone, B orders, C 1 with the fence of a lost lease
 	doAmend         // A drone, B orders of its mission from now on
 	doStandby       // A drone
+	doHandOver      // A order, B depot, C 1 with the fence of a lost lease
 	doForge         // A forgery, B drone, C order
 	doRequest       // the next of the script
 	doPublish       // A mission
 	doSweep         // A drone
+	doAdopt         // A order: the sweeper finds its depot
+	doHold          // A order
 	doRelease       // A order
+	doDelete        // A depot
 	doClear         // A drone
 	doGround        // A drone
 	doUnground      // A drone
@@ -74,6 +78,7 @@ const (
 	lost                 // on the way
 	begun                // its transaction has read, and others go on
 	begunTwo             // as begun, and the message is delivered elsewhere, too
+	outdated             // handled and acked by a manager that still knows a depot which is gone
 )
 
 type forgery uint8
@@ -133,6 +138,7 @@ func (m *model) enabled(s *state, list []action) []action {
 			list = append(list, action{Do: doSweep, A: uint8(d)})
 		}
 	}
+	list = m.ofAreas(s, list)
 	if s.Left.Release > 0 {
 		for o, n := range s.Order {
 			if n != 0 && m.orders.get(n).Status == domain.OrderPending && m.orders.get(n).Held {
@@ -181,6 +187,9 @@ func (m *model) fates(s *state, place uint8, n id, list []action) []action {
 			add(half)
 		}
 	}
+	if m.several() && msg.Kind == kindRequest && s.Depots != m.world.depots() {
+		add(outdated)
+	}
 	if s.Left.Lose > 0 && (msg.Kind == kindReport || msg.Kind == kindCommand) {
 		add(lost)
 	}
@@ -214,7 +223,7 @@ func (m *model) drone(s *state, d uint8, list []action) []action {
 			list = append(list, action{Do: doFail, A: d, B: circling})
 		}
 	}
-	if f.Flags&reported != 0 || m.full(s) {
+	if f.Flags&reported != 0 || m.full(s) || m.world.Quiet {
 		return list
 	}
 	for _, how := range m.manners(s, d) {
@@ -304,7 +313,13 @@ func (m *model) nextStop(s *state, d uint8) uint8 {
 
 // planning lists the decisions that optimizers can make from a snapshot taken now.
 func (m *model) planning(s *state, list []action) []action {
-	if m.full(s) || s.nextPlan() < 0 {
+	if m.full(s) {
+		return list
+	}
+	if s.Left.HandOver > 0 {
+		list = m.handOvers(s, list)
+	}
+	if s.nextPlan() < 0 {
 		return list
 	}
 	if s.Left.Cycle > 0 {
@@ -318,7 +333,7 @@ func (m *model) planning(s *state, list []action) []action {
 					continue
 				}
 				list = append(list, action{Do: doPlan, A: uint8(d), B: set})
-				if s.Left.Old > 0 && s.Issued > 0 {
+				if s.Left.Old > 0 && s.Issued[m.areaOf(s, d)] > 0 {
 					list = append(list, action{Do: doPlan, A: uint8(d), B: set, C: 1})
 				}
 			}
@@ -345,7 +360,7 @@ func (m *model) planning(s *state, list []action) []action {
 				if s.Drone[d] == 0 || s.Order[o] == 0 || f == conflict && s.Plan[0] == 0 {
 					continue
 				}
-				if f == unknownFence && s.Fence == forgedFence {
+				if f == unknownFence && s.Fence[0] == forgedFence {
 					continue // see "What is not checked" in doc.go
 				}
 				list = append(list, action{Do: doForge, A: uint8(f), B: uint8(d), C: uint8(o)})
@@ -355,11 +370,16 @@ func (m *model) planning(s *state, list []action) []action {
 	return list
 }
 
-// waiting returns the orders that a snapshot shows as allowed on a drone.
+// waiting returns the orders that a snapshot of a drone's area shows and that are allowed on
+// it.
 func (m *model) waiting(s *state, d int) (set uint8) {
+	area := m.areaOf(s, d)
+	if area < 0 {
+		return 0
+	}
 	for o, n := range s.Order {
 		if n != 0 {
-			if order := m.orders.get(n); order.Status == domain.OrderPending && !order.Held && order.Allows(droneID(d)) {
+			if order := m.orders.get(n); order.Waits() && order.Allows(droneID(d)) && m.reader(s, area, order) {
 				set |= 1 << o
 			}
 		}
@@ -378,7 +398,7 @@ func freeSince(d *domain.Drone) time.Time {
 // offered reports whether a snapshot shows a drone (F-OPT-02): an idle one, or one that has
 // served its mission and flies home.
 func (m *model) offered(s *state, d int) bool {
-	if s.Drone[d] == 0 {
+	if s.Drone[d] == 0 || m.areaOf(s, d) < 0 {
 		return false
 	}
 	drone := m.drones.get(s.Drone[d])
@@ -424,6 +444,8 @@ func (m *model) do(s state, a action) (state, *Violation) {
 		m.amend(&s, int(a.A), a.B)
 	case doStandby:
 		m.standBy(&s, int(a.A))
+	case doHandOver:
+		m.passOn(&s, int(a.A), int(a.B), a.C == 1)
 	case doForge:
 		m.forge(&s, forgery(a.A), int(a.B), int(a.C))
 	case doRequest:
@@ -432,6 +454,17 @@ func (m *model) do(s state, a action) (state, *Violation) {
 		m.publish(&s, int(a.A))
 	case doSweep:
 		v = m.commit(&s, m.sweepable(&s, int(a.A), s.Now), true)
+	case doAdopt:
+		before := s
+		if v = m.commit(&s, m.adopt(&s, int(a.A), s.Now), true); v == nil {
+			v = m.adopted(&before, &s, int(a.A))
+		}
+	case doHold:
+		s.Left.Hold--
+		v = m.commit(&s, m.hold(&s, int(a.A), s.Now), true)
+	case doDelete:
+		s.Left.Delete--
+		s.Depots &^= 1 << a.A
 	case doRelease:
 		s.Left.Release--
 		v = m.commit(&s, m.release(&s, int(a.A), s.Now), true)
@@ -582,7 +615,7 @@ func (m *model) deliver(s *state, place int, f fate) *Violation {
 		s.Open[maxManagers-1] = transaction{n, s.Now}
 		s.settleOpen()
 		return nil
-	case settled, again, half, unsent:
+	case settled, again, half, unsent, outdated:
 	}
 	n := s.Bus[place]
 	switch f {
@@ -591,7 +624,7 @@ func (m *model) deliver(s *state, place int, f fate) *Violation {
 	case unsent:
 		s.Left.Unsent--
 		s.remove(place)
-	case settled:
+	case settled, outdated:
 		s.remove(place)
 	case lost, begun, begunTwo:
 	}
@@ -610,13 +643,22 @@ func (m *model) handle(s *state, n id, at moment, f fate) *Violation {
 	case kindReport:
 		return m.handleReport(s, n, at, f)
 	case kindRequest:
-		a := m.request(s, n, at)
+		known, before, o := s.Depots, *s, number(msg.Request.ID)
+		if f == outdated {
+			known = m.world.depots()
+		}
+		a := m.request(s, n, at, known)
 		if v := m.commit(s, a, true); v != nil {
+			return v
+		}
+		if v := m.ingested(&before, s, o, known); v != nil {
 			return v
 		}
 		return m.asked(s, n, a)
 	case kindDecision:
 		return m.handleDecision(s, n, at, f)
+	case kindHandOver:
+		return m.handleHandOver(s, n, at)
 	case kindCommand:
 	}
 	return nil
@@ -720,12 +762,11 @@ func (m *model) startOf(s *state, k uint8) time.Time { return m.missions.get(s.M
 // plan takes a snapshot and publishes a decision.
 func (m *model) plan(s *state, d int, set uint8, old bool) {
 	s.Left.Cycle--
-	fence := s.Issued
+	fence := s.Issued[m.areaOf(s, d)]
 	if old {
 		s.Left.Old--
 	} else {
-		s.Issued++
-		fence = s.Issued
+		fence = m.nextFence(s, d)
 	}
 	m.decide(s, d, set, honest, func(msg *message) { msg.Decision.Fence = fenceText(fence) })
 }
@@ -733,7 +774,7 @@ func (m *model) plan(s *state, d int, set uint8, old bool) {
 // decide publishes a decision for a drone and orders from the store's current state, after
 // applying change to it.
 func (m *model) decide(s *state, d int, set uint8, f forgery, change func(*message)) {
-	k := s.nextPlan()
+	k, a := s.nextPlan(), m.areaOf(s, d)
 	msg := message{Kind: kindDecision, Published: s.Now.time(), Mission: k, Forged: f}
 	if s.Drone[d] != 0 {
 		msg.FreeSince = freeSince(m.drones.get(s.Drone[d]))
@@ -753,7 +794,7 @@ func (m *model) decide(s *state, d int, set uint8, f forgery, change func(*messa
 		orders, ids = append(orders, order), append(ids, order.ID)
 	}
 	msg.Decision = domain.Decision{
-		ID: decisionID(k), CycleID: "C", DepotID: depot, Fence: fenceText(s.Issued), SnapshotTime: s.Now.time(), DroneID: droneID(d), OrderIDs: ids,
+		ID: decisionID(k), CycleID: "C", DepotID: depots[a].ID, Fence: fenceText(s.Issued[a]), SnapshotTime: s.Now.time(), DroneID: droneID(d), OrderIDs: ids,
 		Route: routeFor(orders), EstimatedBatteryConsumption: usualCost, EstimatedDurationMinutes: (4 * tick).Minutes(),
 		PayloadHash: fmt.Sprintf("%d %d", d, set),
 	}
@@ -763,9 +804,7 @@ func (m *model) decide(s *state, d int, set uint8, f forgery, change func(*messa
 		s.Plan[k] = n
 	}
 	s.insert(n)
-	if s.Now&7 < 7 {
-		s.Now++ // what is committed after a snapshot is dated after it
-	}
+	s.pastSnapshot()
 }
 
 func (m *model) forge(s *state, f forgery, d, o int) {

@@ -24,7 +24,7 @@ func (m *model) tell(steps, ending []action) (story Story) {
 		return story
 	}
 	story = append(story, "    From here on nothing goes wrong.")
-	s.Left, s.Script = budgets{Cycle: 200}, uint8(len(m.world.Script))
+	s.Left, s.Script = fairBudgets, uint8(len(m.world.Script))
 	for _, a := range ending {
 		next, _ := m.do(s, a)
 		if changed := m.changes(&s, &next); changed != "" && !strings.HasPrefix(changed, "\n      -> sent: report") {
@@ -37,9 +37,10 @@ func (m *model) tell(steps, ending []action) (story Story) {
 
 var fates = map[fate]string{
 	settled: "State Manager handles and acks the ", again: "State Manager handles the ",
-	half:   "State Manager handles, and dies before it looks at the past mission of, the ",
-	unsent: "State Manager handles, and dies before it publishes the command of, the ",
-	lost:   "Lost: the ", begun: "State Manager begins a transaction for the ", begunTwo: "State Manager begins a transaction for one copy of the ",
+	half:     "State Manager handles, and dies before it looks at the past mission of, the ",
+	outdated: "State Manager that still knows a depot which is gone handles and acks the ",
+	unsent:   "State Manager handles, and dies before it publishes the command of, the ",
+	lost:     "Lost: the ", begun: "State Manager begins a transaction for the ", begunTwo: "State Manager begins a transaction for one copy of the ",
 }
 
 var manners = map[manner]string{
@@ -63,6 +64,9 @@ func (m *model) describe(s *state, a action) string {
 		if msg.Kind == kindCommand && fate(a.B) != lost {
 			return fmt.Sprintf("Drone D%d receives the %s", msg.Drone+1, msg) + map[bool]string{true: "; it will come again"}[fate(a.B) == again]
 		}
+		if msg.Kind == kindHandOver && fate(a.B) != begun && fate(a.B) != begunTwo {
+			return "An optimizer commits the " + msg.String() + map[bool]string{true: "; it will try again"}[fate(a.B) == again]
+		}
 		return fates[fate(a.B)] + msg.String() + map[bool]string{true: "; it will come again"}[fate(a.B) == again]
 	case doCommit:
 		t := s.Open[a.A]
@@ -70,6 +74,15 @@ func (m *model) describe(s *state, a action) string {
 	case doPlan:
 		fence := map[bool]string{true: "a holder that lost its lease", false: "an optimizer"}[a.C == 1]
 		return fmt.Sprintf("Snapshot of %s; it plans for %s", fence, drone)
+	case doHandOver:
+		fence := map[bool]string{true: "a holder that lost its lease", false: "an optimizer"}[a.C == 1]
+		return fmt.Sprintf("Snapshot of %s; it means to hand %s over to %s", fence, orderID(int(a.A)), depots[a.B].ID)
+	case doAdopt:
+		return "The sweeper finds a depot for " + string(orderID(int(a.A)))
+	case doDelete:
+		return fmt.Sprintf("Depot %s is deleted", depots[a.A].ID)
+	case doHold:
+		return "An operator holds " + string(orderID(int(a.A)))
 	case doAmend:
 		return fmt.Sprintf("Snapshot of an optimizer; it changes the mission of %s", drone)
 	case doStandby:
@@ -137,6 +150,9 @@ func (m *model) changes(before, after *state) string {
 			text := string(o.Status)
 			if o.Held {
 				text += " and held"
+			}
+			if o.PlanningDepotID != "" {
+				text += ", planned by " + string(o.PlanningDepotID)
 			}
 			add("%s is %s", o.ID, text)
 		}

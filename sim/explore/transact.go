@@ -65,6 +65,7 @@ type call struct {
 	entry   id
 	fence   uint8
 	issued  uint8
+	depots  uint8 // those known
 }
 
 type operation uint8
@@ -84,6 +85,9 @@ const (
 	opRecall
 	opPin
 	opForbid
+	opHandOver
+	opAdopt
+	opHold
 )
 
 // answer is what a transaction writes: the new documents, 0 for those that stay.
@@ -92,8 +96,10 @@ type answer struct {
 	order    [maxOrders]id
 	mission  [maxMissions]id
 	entry    id
+	area     uint8 // that the fence is of
 	fence    uint8
-	applied  bool // a decision
+	applied  bool // a decision or a hand-over
+	admitted bool // the fence of a hand-over
 	noted    bool // a refusal is on record
 	replayed bool
 	refused  policy.Reason
@@ -101,7 +107,7 @@ type answer struct {
 }
 
 func (a *answer) empty() bool {
-	return a.drone == [maxDrones]id{} && a.order == [maxOrders]id{} && a.mission == [maxMissions]id{} && a.entry == 0 && !a.noted
+	return a.drone == [maxDrones]id{} && a.order == [maxOrders]id{} && a.mission == [maxMissions]id{} && a.entry == 0 && a.fence == 0 && !a.noted
 }
 
 // binding reads a drone with its mission and that mission's orders.
@@ -159,7 +165,7 @@ func (m *model) reads(s *state, n id) (c call) {
 		}
 	case kindDecision:
 		c.what = opDecision
-		c.entry, c.fence = s.Ledger[msg.Mission], s.Fence
+		c.entry, c.fence = s.Ledger[msg.Mission], s.Fence[depotNumber(msg.Decision.DepotID)]
 		if k := number(msg.Decision.AmendsMissionID); k >= 0 && s.Mission[k] != 0 {
 			c.mission = s.Mission[k]
 			for _, o := range m.missions.get(c.mission).OrderIDs {
@@ -172,6 +178,11 @@ func (m *model) reads(s *state, n id) (c call) {
 		for _, o := range msg.Decision.OrderIDs {
 			c.orders[number(o)], c.written[number(o)] = s.Order[number(o)], s.Written[number(o)]
 		}
+	case kindHandOver:
+		one := msg.HandOver.List[0]
+		o := number(one.OrderID)
+		c.what, c.orders[o], c.fence = opHandOver, s.Order[o], s.Fence[depotNumber(msg.HandOver.DepotID)]
+		c.depots = s.Depots & (1 << depotNumber(one.To))
 	case kindCommand:
 	}
 	return c
@@ -251,9 +262,10 @@ func (m *model) prove(s *state, n id, at moment) (a *answer, done bool) {
 	return a, a.refused != ""
 }
 
-func (m *model) request(s *state, n id, at moment) *answer {
+// request applies a request in a State Manager that knows these depots.
+func (m *model) request(s *state, n id, at moment, known uint8) *answer {
 	c := m.reads(s, n)
-	c.at = at
+	c.at, c.depots = at, known
 	return m.answerTo(s, c, func(now time.Time) *answer {
 		msg := m.messages.get(n)
 		order := m.order(s, number(msg.Request.ID))
@@ -262,12 +274,12 @@ func (m *model) request(s *state, n id, at moment) *answer {
 			b := m.binding(s, number(order.AssignedDroneID))
 			binding = &b
 		}
-		change, err := m.rules.Ingest(order, binding, msg.Request, msg.Published, now)
+		change, err := m.rules.Ingest(m.planners(known), order, binding, msg.Request, msg.Published, now)
 		a := m.record(s, change, err)
 		if err == nil && a.broken == nil && len(change.Orders) == 1 {
 			// F-ORD-02: a redelivery writes nothing.
 			ordered := change.Orders[0]
-			if again, err := m.rules.Ingest(&ordered, nil, msg.Request, msg.Published, now); err == nil && len(again.Orders) > 0 {
+			if again, err := m.rules.Ingest(m.planners(known), &ordered, nil, msg.Request, msg.Published, now); err == nil && len(again.Orders) > 0 {
 				a.broken = violated("I9", "the %s counts again when it is delivered again", msg)
 			}
 		}
@@ -277,16 +289,17 @@ func (m *model) request(s *state, n id, at moment) *answer {
 
 func (m *model) decision(s *state, n id, at moment) *answer {
 	c := m.reads(s, n)
-	c.at, c.issued = at, s.Issued
+	area := depotNumber(m.messages.get(n).Decision.DepotID)
+	c.at, c.issued = at, s.Issued[area]
 	return m.answerTo(s, c, func(now time.Time) *answer {
 		msg := m.messages.get(n)
 		d := msg.Decision
 		in := policy.DecisionState{
-			Depots: []domain.Depot{{ID: depot, Position: depotAt}},
+			Depots: depots[:m.world.areas()],
 			Fences: policy.Fences{}, Orders: map[domain.OrderID]domain.Order{}, OrdersWritten: map[domain.OrderID]time.Time{},
 		}
-		if s.Fence > 0 {
-			in.Fences[depot] = fenceText(s.Fence)
+		if s.Fence[area] > 0 {
+			in.Fences[d.DepotID] = fenceText(s.Fence[area])
 		}
 		if c.entry != 0 {
 			entry := *m.entries.get(c.entry)
@@ -308,9 +321,9 @@ func (m *model) decision(s *state, n id, at moment) *answer {
 			}
 		}
 		if in.NeedsIssued(d) {
-			in.Issued = policy.Fences{depot: ""}
-			if s.Issued > 0 {
-				in.Issued[depot] = fenceText(s.Issued)
+			in.Issued = policy.Fences{d.DepotID: ""}
+			if s.Issued[area] > 0 {
+				in.Issued[d.DepotID] = fenceText(s.Issued[area])
 			}
 		}
 		v, err := m.rules.Assign(in, d, policy.Delivery{MessageID: "message of " + string(d.ID), PublishedAt: msg.Published, ReceivedAt: now}, now)
@@ -324,7 +337,7 @@ func (m *model) decision(s *state, n id, at moment) *answer {
 		}
 		a := m.recordDecision(s, v)
 		if v.Fence != "" {
-			a.fence = fenceNumber(v.Fence)
+			a.area, a.fence = uint8(area), fenceNumber(v.Fence)
 		}
 		return a
 	})
@@ -653,7 +666,7 @@ func (m *model) commit(s *state, a *answer, publish bool) *Violation {
 		}
 	}
 	if a.fence != 0 {
-		s.Fence = a.fence
+		s.Fence[a.area] = a.fence
 	}
 	if publish {
 		for k := range s.Mission {

@@ -14,7 +14,13 @@ type World struct {
 	Orders  int   // that wait from the start
 	Failed  int   // missions of theirs that failed before
 	Parcels int   // that one mission takes at most
-	Drones  int   // of maxDrones, ready from the start
+	// Depots is how many there are, each an area of its own; default 1.
+	Depots int
+	// Homes and PlannedBy say which of them is each drone's home and plans each order. Passed
+	// is how often each order was handed over before.
+	Homes             [maxDrones]int
+	PlannedBy, Passed [maxOrders]int
+	Drones            int // of maxDrones, ready from the start
 	// Messages is how many may be under way at once.
 	Messages int
 	Script   []Request
@@ -25,6 +31,7 @@ type World struct {
 	Standby bool // and missions without orders
 	Counts  bool // drones say how many stops they have completed
 	Linger  bool // drones report between stops, too
+	Quiet   bool // they report in the fair end only
 	Breaks  bool // drones fall silent, or get nowhere
 	Ahead   bool // the first drone's clock is a tick ahead, until it is set right
 	Heavy   bool // two parcels are too many for a drone
@@ -33,6 +40,9 @@ type World struct {
 	Forge   []forgery
 	Forged  bool     // a forged fence was applied, by a version that let it
 	Before  []action // taken before the histories begin
+
+	// States is how many there are, where the tests reach them all.
+	States int
 }
 
 // Request is an order message of the script.
@@ -44,9 +54,9 @@ type Request struct {
 
 // initial returns the state in which a world begins.
 func (m *model) initial() state {
-	s := state{Now: 1, Left: m.world.Left}
+	s := state{Now: 1, Left: m.world.Left, Depots: m.world.depots()}
 	if m.world.Forged {
-		s.Fence = forgedFence
+		s.Fence[0] = forgedFence
 	}
 	for i := range m.world.Drones {
 		if m.world.Ahead && i == 0 {
@@ -57,7 +67,7 @@ func (m *model) initial() state {
 		}
 		s.Drone[i] = m.drones.intern(domain.Drone{
 			ID: droneID(i), Status: domain.DroneIdle, ReportedStatus: domain.DroneIdle, Position: depotAt, Battery: 90,
-			LastUpdate: start, SeenAt: start, IdleSince: start.Add(-5 * time.Minute), HomeDepotID: depot, PayloadCapacityKg: payloadKg, Revision: revision,
+			LastUpdate: start, SeenAt: start, IdleSince: start.Add(-5 * time.Minute), HomeDepotID: depots[m.world.Homes[i]].ID, PayloadCapacityKg: payloadKg, Revision: revision,
 			SupportsAmendments: m.world.Standby, SupportsStandby: m.world.Standby,
 		})
 		s.Newest[i] = m.internMessage(message{Kind: kindReport, Drone: i, Report: domain.Telemetry{
@@ -68,11 +78,17 @@ func (m *model) initial() state {
 		req := domain.OrderRequest{ID: orderID(i), Deadline: deadline, OrderContent: domain.OrderContent{
 			Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Delivery: hospitalAt(i, 0),
 		}}
-		s.Order[i] = m.orders.intern(domain.Order{
+		order := domain.Order{
 			ID: req.ID, Status: domain.OrderPending, OrderContent: req.OrderContent, ContentHash: req.Hash(),
 			CreatedAt: start.Add(-time.Minute), PendingSince: start.Add(-time.Minute), ContentPublishedAt: start.Add(-time.Minute),
 			Deadline: deadline, Attempts: m.world.Failed, Revision: revision,
-		})
+		}
+		if m.several() {
+			order.PlanningDepotID, order.PlanningSince = depots[m.world.PlannedBy[i]].ID, order.PendingSince
+			order.HandedOverBy = formerDepots[:m.world.Passed[i]:m.world.Passed[i]]
+			s.Had[i] = 1<<(maxDepots+m.world.Passed[i]) - 1<<maxDepots
+		}
+		s.Order[i] = m.orders.intern(order)
 	}
 	for _, a := range m.world.Before {
 		s, _ = m.do(s, a)
@@ -82,6 +98,11 @@ func (m *model) initial() state {
 	}
 	return s
 }
+
+func (w World) areas() int { return max(1, w.Depots) }
+
+// depots are those that a world begins with, a bit each.
+func (w World) depots() uint8 { return 1<<w.areas() - 1 }
 
 func (m *model) parcelKg() float64 {
 	if m.world.Heavy {
@@ -234,6 +255,16 @@ var Worlds = []World{
 		Messages: 3, Ticks: 3, Orders: 2, Parcels: 1, Drones: 2, Heavy: true,
 		Forge: []forgery{blind, ghostOrder, ghostDrone, wrongRoute, heavy, farAway, conflict, fromFuture, plannedEarlier, unknownFence, unfenced},
 		Left:  budgets{Cycle: 1, Forge: 1, Again: 1, Abort: 1},
+	},
+	{
+		Name: "areas", About: "three areas, one without drones; an order that was handed over three times before is handed over and held while cycles overlap and a depot is deleted",
+		Messages: 2, Orders: 1, Parcels: 1, Drones: 2, Depots: 3, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{1}, Passed: [maxOrders]int{3}, Quiet: true,
+		Left: budgets{Cycle: 2, HandOver: 2, Old: 1, Again: 1, Delete: 1, Hold: 1}, States: 28_074,
+	},
+	{
+		Name: "moved", About: "an order is made, wanted elsewhere, handed over and given up by its drone while depots are deleted that State Managers still know",
+		Messages: 2, Parcels: 1, Drones: 1, Depots: 3, Homes: [maxDrones]int{1}, Script: []Request{{Order: 0}, {Order: 0, Version: 2}},
+		Left: budgets{Cycle: 1, HandOver: 1, Slow: 1, Delete: 2, Abort: 1}, States: 37_961,
 	},
 	{
 		Name: "blocked", About: "a forged fence was applied; cycles, a lost lease and forged decisions go on",

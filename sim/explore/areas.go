@@ -1,0 +1,348 @@
+package explore
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// depots are those of the model, by id. In a world with several, each is an area of its own.
+var depots = [maxDepots]domain.Depot{
+	{ID: depot, Position: depotAt},
+	{ID: "EAST", Position: domain.Position{Lat: 49.50, Lon: 2.30}},
+	{ID: "NORTH", Position: domain.Position{Lat: 49.25, Lon: 2.30}},
+}
+
+// formerDepots handed an order over before the histories begin, and are gone.
+var formerDepots = []domain.DepotID{"FORMER-1", "FORMER-2", "FORMER-3", "FORMER-4"}
+
+func depotNumber(name domain.DepotID) int {
+	return slices.IndexFunc(depots[:], func(d domain.Depot) bool { return d.ID == name })
+}
+
+func (m *model) several() bool { return m.world.Depots > 1 }
+
+// sets are the sets of depots; a bit of the index stands for each.
+var sets = func() (all [1 << maxDepots][]domain.Depot) {
+	for set := range all {
+		for i, d := range depots {
+			if set&(1<<i) != 0 {
+				all[set] = append(all[set], d)
+			}
+		}
+	}
+	return all
+}()
+
+// existing are the depots of a set.
+func existing(set uint8) []domain.Depot { return sets[set] }
+
+// areaOf is the number of the area that plans for a drone, -1 for none. The last depot that
+// is left has all drones.
+func (m *model) areaOf(s *state, d int) int {
+	if !m.several() || s.Drone[d] == 0 {
+		return 0
+	}
+	if bits.OnesCount8(s.Depots) == 1 {
+		return bits.TrailingZeros8(s.Depots)
+	}
+	home := depotNumber(m.drones.get(s.Drone[d]).HomeDepotID)
+	if s.Depots&(1<<home) == 0 {
+		return -1
+	}
+	return home
+}
+
+// nextFence is the one that the lock of a drone's area hands out next.
+func (m *model) nextFence(s *state, d int) uint8 {
+	a := m.areaOf(s, d)
+	s.Issued[a]++
+	return s.Issued[a]
+}
+
+// readByArea is what a snapshot of an area shows of the orders that wait: those that its
+// depot plans and, in the first area, those that no depot plans.
+func readByArea(depots []domain.Depot, area domain.DepotID, o domain.Order) bool {
+	if slices.ContainsFunc(depots, func(d domain.Depot) bool { return d.ID == o.PlanningDepotID }) {
+		return o.PlanningDepotID == area
+	}
+	return area == depots[0].ID
+}
+
+// reader reports whether an area's snapshot shows an order, if that waits.
+func (m *model) reader(s *state, area int, o *domain.Order) bool {
+	return !m.several() || m.rules.Reads(existing(s.Depots), depots[area].ID, *o)
+}
+
+// plannedOnce checks that no order which waits falls between the areas, or is planned by two
+// (AREA).
+func (m *model) plannedOnce(s *state) *Violation {
+	for _, n := range s.Order {
+		if n == 0 || !m.orders.get(n).Waits() {
+			continue
+		}
+		var by []domain.DepotID
+		for _, d := range existing(s.Depots) {
+			if m.reader(s, depotNumber(d.ID), m.orders.get(n)) {
+				by = append(by, d.ID)
+			}
+		}
+		if len(by) != 1 {
+			return violated("AREA", "order %s waits and is planned by areas %q; its planning depot is %q", m.orders.get(n).ID, by, m.orders.get(n).PlanningDepotID)
+		}
+	}
+	return nil
+}
+
+// handOvers lists what cycles of all areas can hand over from a snapshot taken now. The
+// planner chooses less: any other depot may get an order here, one that had it before, too.
+func (m *model) handOvers(s *state, list []action) []action {
+	for o, n := range s.Order {
+		if n == 0 || !m.orders.get(n).Waits() {
+			continue
+		}
+		from := depotNumber(m.orders.get(n).PlanningDepotID)
+		if from < 0 || s.Depots&(1<<from) == 0 {
+			continue // its area plans it, and waits for the sweeper
+		}
+		for to := range depots {
+			if to == from || s.Depots&(1<<to) == 0 {
+				continue
+			}
+			list = append(list, action{Do: doHandOver, A: uint8(o), B: uint8(to)})
+			if s.Left.Old > 0 && s.Issued[from] > 0 {
+				list = append(list, action{Do: doHandOver, A: uint8(o), B: uint8(to), C: 1})
+			}
+		}
+	}
+	return list
+}
+
+// passOn takes a snapshot of an order's area and begins to hand the order over.
+func (m *model) passOn(s *state, o, to int, old bool) {
+	s.Left.HandOver--
+	order := m.orders.get(s.Order[o])
+	from := depotNumber(order.PlanningDepotID)
+	if old {
+		s.Left.Old--
+	} else {
+		s.Issued[from]++
+	}
+	s.insert(m.internMessage(message{Kind: kindHandOver, HandOver: domain.HandOvers{
+		CycleID: "C", DepotID: depots[from].ID, Fence: fenceText(s.Issued[from]),
+		List: []domain.HandOver{{OrderID: order.ID, From: depots[from].ID, To: depots[to].ID, Reason: "no drone is free"}},
+	}}))
+	s.pastSnapshot()
+}
+
+// handOver is a cycle's transaction that hands an order over.
+func (m *model) handOver(s *state, n id, at moment) *answer {
+	c := m.reads(s, n)
+	msg := m.messages.get(n)
+	h := msg.HandOver
+	a := depotNumber(h.DepotID)
+	c.at, c.issued = at, s.Issued[a]
+	return m.answerTo(s, c, func(now time.Time) *answer {
+		in := policy.DecisionState{Fences: policy.Fences{}, Issued: policy.Fences{h.DepotID: fenceText(s.Issued[a])}}
+		if s.Fence[a] > 0 {
+			in.Fences[h.DepotID] = fenceText(s.Fence[a])
+		}
+		verdict, err := m.rules.AdmitHandOvers(in, h)
+		if err != nil {
+			return m.record(s, policy.Change{}, err)
+		}
+		one := h.List[0]
+		change, err := m.rules.HandOver(m.order(s, number(one.OrderID)), c.depots != 0, one, h.CycleID, now)
+		answer := m.record(s, change, err)
+		answer.admitted, answer.applied = true, err == nil
+		if verdict.Fence != "" {
+			answer.area, answer.fence = uint8(a), fenceNumber(verdict.Fence)
+		}
+		return answer
+	})
+}
+
+func (m *model) handleHandOver(s *state, n id, at moment) *Violation {
+	before := *s
+	a := m.handOver(s, n, at)
+	if v := m.commit(s, a, true); v != nil || !a.admitted {
+		return v
+	}
+	return m.handedOver(&before, s, m.messages.get(n), a.applied)
+}
+
+// handedOver checks what a cycle whose fence was accepted handed over, independently of the
+// policy (F-ARE-05).
+func (m *model) handedOver(before, after *state, msg *message, applied bool) *Violation {
+	h, one := msg.HandOver, msg.HandOver.List[0]
+	a, fence := depotNumber(h.DepotID), fenceNumber(h.Fence)
+	if fence < before.Top[a] || fence == 0 || fence > before.Issued[a] {
+		return violated("I5", "the %s was accepted after fence %d of %d", msg, before.Top[a], before.Issued[a])
+	}
+	after.Top[a] = fence
+	if !applied {
+		return nil
+	}
+	o, to := number(one.OrderID), depotNumber(one.To)
+	was, is := m.orders.get(before.Order[o]), m.orders.get(after.Order[o])
+	after.Had[o] |= 1 << depotNumber(one.From)
+	switch {
+	case !was.Waits():
+		return violated("AREA", "order %s, which is %s, held %t, was handed over", was.ID, was.Status, was.Held)
+	case was.PlanningDepotID != one.From || is.PlanningDepotID != one.To:
+		return violated("AREA", "the %s moved it from %q to %q", msg, was.PlanningDepotID, is.PlanningDepotID)
+	case before.Depots&(1<<to) == 0:
+		return violated("AREA", "the %s gives it to a depot that is gone", msg)
+	case after.Had[o]&(1<<to) != 0:
+		return violated("AREA", "the %s gives it back", msg)
+	case bits.OnesCount8(after.Had[o]) > domain.MaxHandOvers:
+		return violated("AREA", "the %s is number %d", msg, bits.OnesCount8(after.Had[o]))
+	}
+	return nil
+}
+
+// adopt is the sweeper's transaction that finds a depot for an order which no depot plans.
+func (m *model) adopt(s *state, o int, at moment) *answer {
+	c := call{what: opAdopt, subject: int8(o), at: at, depots: s.Depots}
+	c.orders[o] = s.Order[o]
+	return m.answerTo(s, c, func(now time.Time) *answer {
+		return m.record(s, m.rules.SweepPlanningDepot(*m.order(s, o), existing(s.Depots), now), nil)
+	})
+}
+
+// adoptable reports whether the sweeper would find a depot for an order.
+func (m *model) adoptable(s *state, o int) bool {
+	if !m.several() || s.Order[o] == 0 {
+		return false
+	}
+	a := m.adopt(s, o, s.Now)
+	return !a.empty() || a.broken != nil
+}
+
+// adopted checks that the sweeper gave an order to the nearest depot (F-ARE-04).
+func (m *model) adopted(before, after *state, o int) *Violation {
+	if was := depotNumber(m.orders.get(before.Order[o]).PlanningDepotID); was >= 0 && before.Depots&(1<<was) != 0 {
+		return violated("AREA", "the sweeper takes order %s from %s, which exists", orderID(o), depots[was].ID)
+	}
+	return m.foundAnew(after, o, after.Depots)
+}
+
+// ingested checks which depot plans an order after a request that a State Manager which
+// knows some depots has handled: with another place of delivery the nearest of them,
+// otherwise the same as before (F-ARE-04).
+func (m *model) ingested(before, after *state, o int, known uint8) *Violation {
+	if !m.several() || after.Order[o] == before.Order[o] || m.orders.get(after.Order[o]).Status != domain.OrderPending {
+		return nil
+	}
+	was, is := m.order(before, o), m.orders.get(after.Order[o])
+	if was == nil || was.Delivery != is.Delivery || was.PlanningDepotID == "" {
+		return m.foundAnew(after, o, known)
+	}
+	if is.PlanningDepotID != was.PlanningDepotID || !slices.Equal(is.HandedOverBy, was.HandedOverBy) {
+		return violated("AREA", "order %s moves from %q to %q, and is wanted where it was", is.ID, was.PlanningDepotID, is.PlanningDepotID)
+	}
+	return nil
+}
+
+// foundAnew checks that the nearest of some depots plans an order, as if none had before.
+func (m *model) foundAnew(after *state, o int, known uint8) *Violation {
+	after.Had[o] = 0
+	order := m.orders.get(after.Order[o])
+	apart := func(d domain.Depot) float64 { // on one meridian
+		return max(d.Position.Lat-order.Delivery.Lat, order.Delivery.Lat-d.Position.Lat)
+	}
+	for _, d := range existing(known) {
+		mine := depotNumber(order.PlanningDepotID)
+		if mine < 0 || apart(d) < apart(depots[mine]) || len(order.HandedOverBy) > 0 {
+			return violated("AREA", "order %s is planned by %q, handed over by %v, and %s is nearer", order.ID, order.PlanningDepotID, order.HandedOverBy, d.ID)
+		}
+	}
+	return nil
+}
+
+// hold is an operator's transaction that holds an order.
+func (m *model) hold(s *state, o int, at moment) *answer {
+	c := call{what: opHold, subject: int8(o), at: at}
+	c.orders[o] = s.Order[o]
+	return m.answerTo(s, c, func(now time.Time) *answer {
+		change, err := m.rules.Hold(m.order(s, o), orderID(o), "asked for", now)
+		return m.record(s, change, err)
+	})
+}
+
+// servable reports whether one of the drones can still be given an order: its area plans
+// the order, or may get it.
+func (m *model) servable(s *state, o *domain.Order, drones []int) bool {
+	return slices.ContainsFunc(drones, func(d int) bool {
+		a := m.areaOf(s, d)
+		switch {
+		case a < 0 || !o.Allows(droneID(d)):
+			return false
+		case m.reader(s, a, o):
+			return true
+		}
+		return len(o.HandedOverBy) < domain.MaxHandOvers && !slices.Contains(o.HandedOverBy, depots[a].ID)
+	})
+}
+
+// offeredIn are the drones that are offered and that an order allows, by area.
+func (m *model) offeredIn(s *state, o *domain.Order) (areas uint8) {
+	for d := range s.Drone {
+		if m.offered(s, d) && o.Allows(droneID(d)) {
+			areas |= 1 << m.areaOf(s, d)
+		}
+	}
+	return areas
+}
+
+// passOnAll hands each order over that no drone of its area can be given now, and one of
+// another can.
+func (e *fairEnding) passOnAll() {
+	for o := range e.Order {
+		if e.broken != nil || !e.several() || e.Order[o] == 0 {
+			continue
+		}
+		order := e.orders.get(e.Order[o])
+		from, offered := depotNumber(order.PlanningDepotID), e.offeredIn(&e.state, order)
+		if !order.Waits() || from < 0 || e.Depots&(1<<from) == 0 || offered&(1<<from) != 0 || len(order.HandedOverBy) >= domain.MaxHandOvers {
+			continue
+		}
+		for to := range depots {
+			if offered&(1<<to) != 0 && !slices.Contains(order.HandedOverBy, depots[to].ID) {
+				e.take(action{Do: doHandOver, A: uint8(o), B: uint8(to)})
+				e.drain()
+				break
+			}
+		}
+	}
+}
+
+// planners are the depots to which a State Manager that knows some gives orders. In a world
+// with one area it does not matter.
+func (m *model) planners(known uint8) []domain.Depot {
+	if !m.several() {
+		return nil
+	}
+	return existing(known)
+}
+
+// ofAreas lists what can happen to depots, and to orders that wait.
+func (m *model) ofAreas(s *state, list []action) []action {
+	for o, n := range s.Order {
+		if m.adoptable(s, o) {
+			list = append(list, action{Do: doAdopt, A: uint8(o)})
+		}
+		if n != 0 && s.Left.Hold > 0 && m.orders.get(n).Waits() {
+			list = append(list, action{Do: doHold, A: uint8(o)})
+		}
+	}
+	if s.Left.Delete > 0 && bits.OnesCount8(s.Depots) > 1 {
+		for _, d := range existing(s.Depots) {
+			list = append(list, action{Do: doDelete, A: uint8(depotNumber(d.ID))})
+		}
+	}
+	return list
+}
