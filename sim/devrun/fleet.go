@@ -135,7 +135,7 @@ func (run *fleetRun) join(ctx context.Context) error {
 	if err := run.introduce(ctx, known); err != nil {
 		return errors.Join(err, pubsubio.DeleteTemporary(ctx, run.clients.PubSub, run.subscription))
 	}
-	return run.populate(run.world, noop.NewTracerProvider(), commandsAgain(active, known, run.clock.Now()), run.cfg.Network,
+	return run.populate(run.world, noop.NewTracerProvider(), past{missions: commandsAgain(active, known, run.clock.Now())}, run.cfg.Network,
 		fleetsim.FleetConfig{Hz: run.cfg.Hz, ClockError: run.cfg.ClockError, Seed: run.cfg.Seed},
 		fleetsim.OrderConfig{
 			PerMinute: run.cfg.OrdersPerMinute, NoOpening: true, Seed: run.cfg.Seed, IDPrefix: strings.TrimSuffix(run.orderIDs, "-"),

@@ -36,19 +36,29 @@ func (o *outside) store() *firestoretx.Store {
 	return firestoretx.New(o.clients.Firestore, firestoretx.Config{Now: o.clock.Now})
 }
 
-// populate makes the drones and hospitals of a world. The drones go on with missions.
-func (o *outside) populate(world *fleetsim.World, tracing trace.TracerProvider, missions []domain.Command,
+// past is what the outside goes on with: the drones' missions, and orders that are open.
+type past struct {
+	missions []domain.Command
+	orders   []domain.Order
+}
+
+// populate makes the drones and hospitals of a world.
+func (o *outside) populate(world *fleetsim.World, tracing trace.TracerProvider, before past,
 	faults fleetsim.NetworkFaults, fleet fleetsim.FleetConfig, orders fleetsim.OrderConfig) (err error) {
 	o.publisher = pubsubio.NewPublisher(o.clients.PubSub)
 	o.network = fleetsim.NewNetwork(simulated{o.publisher, tracing}, faults, fleet.Seed, o.clock)
+	if o.orders, err = fleetsim.NewOrderSource(world, orders, o.clock, o.network, o.confirmations); err != nil {
+		return err
+	}
+	o.orders.Remember(before.orders)
+	fleet.Weigh = o.orders.WeightKg
 	if o.drones, err = fleetsim.NewFleet(world, fleet, o.clock, o.network, o.confirmations); err != nil {
 		return err
 	}
-	for _, m := range missions {
+	for _, m := range before.missions {
 		o.drones.Deliver(m)
 	}
-	o.orders, err = fleetsim.NewOrderSource(world, orders, o.clock, o.network, o.confirmations)
-	return err
+	return nil
 }
 
 // simulated is a fleetsim.Publisher. An order begins a trace; whether a report is

@@ -165,13 +165,13 @@ func (run *devRun) open(ctx context.Context) error {
 		return err
 	}
 	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{
-		Drones: run.cfg.Drones, Seed: run.cfg.Seed, ChargingSlots: run.cfg.ChargingSlots, ChargeRate: run.cfg.ChargeRate,
+		Drones: run.cfg.Drones, Seed: run.cfg.Seed, ChargingSlots: run.cfg.ChargingSlots, ChargeRate: run.cfg.ChargeRate, Payload: true,
 	})
 	if err != nil {
 		return err
 	}
 	setup := run.outside.store()
-	missions, err := run.resume(ctx, setup, world)
+	before, err := run.resume(ctx, setup, world)
 	if err != nil {
 		return fmt.Errorf("resume from %s: %w", run.cfg.DataDir, err)
 	}
@@ -202,7 +202,7 @@ func (run *devRun) open(ctx context.Context) error {
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
 			OnFailure: run.cycleFailed, NoLearning: run.cfg.NoLearning, NoPositions: run.cfg.NoPositions,
 		}, run.cfg.Log, run.product.Meter)
-	return run.outside.populate(world, tracing, missions, fleetsim.NetworkFaults{},
+	return run.outside.populate(world, tracing, before, fleetsim.NetworkFaults{},
 		fleetsim.FleetConfig{Hz: run.cfg.Hz, Pace: run.cfg.Pace, Seed: run.cfg.Seed},
 		fleetsim.OrderConfig{PerMinute: run.cfg.OrdersPerMinute, NoOpening: run.resumed.drones > 0, Seed: run.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]})
 }

@@ -68,14 +68,15 @@ func (r resumed) print(dir string, drones int) string {
 // resume continues an earlier run in the data directory: drones stand where they
 // last reported, with the charge that they had, and time does not go back. It
 // returns the commands that put drones back on their missions, from the next stop
-// on: a real drone would not have forgotten its mission.
-func (run *devRun) resume(ctx context.Context, store *firestoretx.Store, world *fleetsim.World) ([]domain.Command, error) {
+// on: a real drone would not have forgotten its mission. And it returns the open orders,
+// whose parcels drones carry or will.
+func (run *devRun) resume(ctx context.Context, store *firestoretx.Store, world *fleetsim.World) (before past, _ error) {
 	if run.cfg.DataDir == "" {
-		return nil, nil
+		return before, nil
 	}
 	known, err := store.Drones(ctx, "", firestoretx.Page{})
 	if err != nil {
-		return nil, err
+		return before, err
 	}
 	for _, d := range known {
 		run.clock.NotBefore(d.LastUpdate)
@@ -85,11 +86,19 @@ func (run *devRun) resume(ctx context.Context, store *firestoretx.Store, world *
 	run.resumed.drones = placeDrones(world, byID)
 	active, err := store.Missions(ctx, domain.MissionActive, firestoretx.Page{})
 	if err != nil {
-		return nil, err
+		return before, err
+	}
+	for _, open := range []domain.OrderStatus{domain.OrderPending, domain.OrderAssigned, domain.OrderInDelivery} {
+		orders, err := store.Orders(ctx, open, firestoretx.Page{})
+		if err != nil {
+			return before, err
+		}
+		before.orders = append(before.orders, orders...)
 	}
 	if run.resumed.orders, err = store.OrderCounts(ctx); err != nil {
-		return nil, err
+		return before, err
 	}
 	run.resumed.stored, run.resumed.missions = len(known), len(active)
-	return commandsAgain(active, byID, run.clock.Now()), nil
+	before.missions = commandsAgain(active, byID, run.clock.Now())
+	return before, nil
 }

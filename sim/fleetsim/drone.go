@@ -30,7 +30,8 @@ const (
 type Drone struct {
 	id          domain.DroneID
 	home        domain.Position
-	consumption float64 // percent of a full charge per kilometre
+	consumption float64 // percent of a full charge per kilometre, with nothing aboard
+	perKg       float64 // what each kilogram aboard adds to that
 	chargeRate  float64 // percent of a full charge per minute
 	amends      bool    // supports amendments, and counts its stops; older drones do neither
 	standsBy    bool    // and takes missions without orders
@@ -38,6 +39,8 @@ type Drone struct {
 
 	position domain.Position
 	battery  float64 // percent of a full charge
+	weigh    func(domain.OrderID) float64
+	aboard   []parcel // never modified, shared between values
 
 	clock     time.Time         // its own, as of its last report or command
 	mission   domain.MissionID  // empty if it knows of none
@@ -69,9 +72,45 @@ func NewDrone(d domain.Drone, home domain.Position) Drone {
 		consumption = ConsumptionPerKm
 	}
 	return Drone{
-		id: d.ID, home: home, consumption: consumption, chargeRate: d.ChargePerMinute(),
+		id: d.ID, home: home, consumption: consumption, perKg: d.ConsumptionPerKmKg, chargeRate: d.ChargePerMinute(),
 		amends: d.SupportsAmendments, standsBy: d.SupportsAmendments && d.SupportsStandby, position: d.Position, battery: d.Battery,
 	}
+}
+
+// parcel is one that the drone has aboard.
+type parcel struct {
+	order domain.OrderID
+	kg    float64
+}
+
+// Weighing returns the drone with scales: weigh is the weight, in kilograms, of the parcel
+// of an order that it picks up. Without it every parcel weighs nothing.
+func (d Drone) Weighing(weigh func(domain.OrderID) float64) Drone {
+	d.weigh = weigh
+	return d
+}
+
+// handle picks a parcel up, or puts it down.
+func (d Drone) handle(stop domain.Waypoint) Drone {
+	same := func(p parcel) bool { return p.order == stop.OrderID }
+	has := slices.ContainsFunc(d.aboard, same)
+	switch {
+	case stop.Type == domain.WaypointWarehousePickup && !has && d.weigh != nil:
+		d.aboard = append(slices.Clip(d.aboard), parcel{stop.OrderID, d.weigh(stop.OrderID)})
+	case stop.Type == domain.WaypointHospitalDelivery && has:
+		d.aboard = slices.DeleteFunc(slices.Clone(d.aboard), same)
+	}
+	return d
+}
+
+// perKm is what the drone uses, in percent of a full charge per kilometre, with what is
+// aboard.
+func (d Drone) perKm() float64 {
+	kg := 0.0
+	for _, p := range d.aboard {
+		kg += p.kg
+	}
+	return d.consumption + kg*d.perKg
 }
 
 // WithPace returns the drone flying at a share of CruiseKmh; 0 for all of it.
@@ -120,19 +159,21 @@ func (d Drone) fly(dt time.Duration) (Drone, time.Duration) {
 	metresPerSecond := d.cruise() / 3.6
 	stop := d.route[d.next]
 	distance := d.position.DistanceMetres(stop.Position)
-	metres := min(metresPerSecond*dt.Seconds(), d.battery/d.consumption*1000)
+	perKm := d.perKm()
+	metres := min(metresPerSecond*dt.Seconds(), d.battery/perKm*1000)
 	if metres < distance {
 		d.position = d.position.Towards(stop.Position, metres)
-		d.battery = max(0, d.battery-metres/1000*d.consumption)
+		d.battery = max(0, d.battery-metres/1000*perKm)
 		return d, 0
 	}
 	d.position = stop.Position
-	d.battery = max(0, d.battery-distance/1000*d.consumption)
+	d.battery = max(0, d.battery-distance/1000*perKm)
 	left := dt - time.Duration(distance/metresPerSecond*float64(time.Second))
 	switch {
 	case stop.Duty():
 		d.onDuty = true
 	case stop.ForOrder():
+		d = d.handle(stop)
 		d.dwelling, d.dwellLeft, d.reported = true, Dwell, false
 	default:
 		d = d.passStop()
@@ -148,7 +189,7 @@ func (d Drone) passStop() Drone {
 		return d
 	}
 	d = d.remember(d.mission)
-	d.mission, d.route, d.next = "", nil, 0
+	d.mission, d.route, d.next, d.aboard = "", nil, 0, nil
 	d.charging = d.atHome() && d.battery < chargeBelow && !d.noSlot
 	return d
 }
@@ -214,6 +255,9 @@ func (d Drone) start(c domain.Command) Drone {
 	// does.
 	d.route = d.endingAtHome(m.Route)
 	d.next = min(m.ReachedStops, len(d.route)-1)
+	for _, stop := range d.route[:d.next] {
+		d = d.handle(stop)
+	}
 	if d.dwelling {
 		d.paused = d.dwellLeft
 	}

@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -393,4 +394,72 @@ func TestDrone_AlwaysLandsAndNeverIdlesOnAMission(t *testing.T) {
 			t.Fatalf("it never landed: %s on %q", d.Status(), d.mission)
 		}
 	})
+}
+
+// rounding, in percent, is what a drone that flies second by second may use more or less: it
+// does not keep to the shortest line by some centimetres.
+const rounding = 0.01
+
+// landedAfter flies a drone's mission to the end. The drone does not charge.
+func landedAfter(t *testing.T, d Drone, m domain.Mission) Drone {
+	t.Helper()
+	d = obeying(t, d.WithSlot(false), command(m), noon)
+	if d, _ = follow(d, 1200); d.mission != "" || d.stranded() {
+		t.Fatalf("not landed: %+v", d)
+	}
+	return d
+}
+
+// F-CHG-02: what is aboard counts from the pickup to the delivery, and nowhere else. A drone
+// for which payload does not count uses the same whatever it carries.
+func TestDrone_UsesMoreChargeTheMoreItCarries(t *testing.T) {
+	from, to := hospital("HOSP-ROTHSCHILD").Position, hospital("HOSP-TROUSSEAU").Position
+	m := errand("M", from, to)
+	start := home
+	empty := (start.DistanceMetres(from) + from.DistanceMetres(to) + to.DistanceMetres(home)) / 1000 * ConsumptionPerKm
+	for _, row := range []struct {
+		name      string
+		perKg, kg float64
+		scales    bool
+		more      float64
+	}{
+		{"2 kg", 0.5, 2, true, from.DistanceMetres(to) / 1000},
+		{"nothing", 0.5, 0, true, 0},
+		{"payload does not count", 0, 2, true, 0},
+		{"no scales", 0.5, 2, false, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := NewDrone(domain.Drone{ID: "D", Position: start, Battery: 100, ConsumptionPerKmKg: row.perKg}, home)
+			if row.scales {
+				d = d.Weighing(func(id domain.OrderID) float64 { return map[domain.OrderID]float64{"O": row.kg}[id] })
+			}
+			if used := 100 - landedAfter(t, d, m).battery; math.Abs(used-empty-row.more) > rounding {
+				t.Errorf("used %.6f %%, want %.6f %%", used, empty+row.more)
+			}
+		})
+	}
+}
+
+// F-CHG-02: a parcel stays aboard until it is delivered or the drone has landed, whatever
+// becomes of the mission. A drone that goes on with one knows what it carries.
+func TestDrone_CarriesAParcelUntilItLands(t *testing.T) {
+	from, to := hospital("HOSP-ROTHSCHILD").Position, hospital("HOSP-TROUSSEAU").Position
+	drone := NewDrone(domain.Drone{ID: "D", Position: from, Battery: 100, ConsumptionPerKmKg: 0.5}, home).
+		Weighing(func(domain.OrderID) float64 { return 2 })
+	const loaded = ConsumptionPerKm + 1
+
+	revoked, _ := follow(obeying(t, drone.WithSlot(false), command(errand("M", from, to)), noon), 10)
+	at, before := revoked.position, revoked.battery
+	revoked = obeying(t, revoked, domain.Command{Mission: errand("M", from, to), Revoke: true}, noon)
+	revoked, _ = follow(revoked, 1200)
+	if used, want := before-revoked.battery, at.DistanceMetres(home)/1000*loaded; math.Abs(used-want) > rounding || len(revoked.aboard) > 0 {
+		t.Errorf("flown home with the parcel it used %.6f %%, want %.6f %%, %v aboard", used, want, revoked.aboard)
+	}
+
+	again := errand("N", from, to)
+	again.ReachedStops = 1
+	want := from.DistanceMetres(to)/1000*loaded + to.DistanceMetres(home)/1000*ConsumptionPerKm
+	if used := 100 - landedAfter(t, drone, again).battery; math.Abs(used-want) > rounding {
+		t.Errorf("put back on its mission it used %.6f %%, want %.6f %%", used, want)
+	}
 }

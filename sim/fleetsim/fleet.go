@@ -24,7 +24,10 @@ type FleetConfig struct {
 	ClockError time.Duration
 	// Pace is how fast drones fly, as a share of CruiseKmh, which plans assume; default 1.
 	Pace float64
-	Seed uint64
+	// Weigh is the weight, in kilograms, of the parcel of an order: a drone learns it when it
+	// picks the parcel up. Nil if parcels weigh nothing.
+	Weigh func(domain.OrderID) float64
+	Seed  uint64
 }
 
 // WithDefaults fills what was left out.
@@ -119,7 +122,7 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 		}
 		f.byID[d.ID] = i
 		f.members = append(f.members, member{
-			drone:       NewDrone(d, home).WithPace(cfg.Pace).WithSlot(!f.slots.Limited()),
+			drone:       NewDrone(d, home).Weighing(cfg.Weigh).WithPace(cfg.Pace).WithSlot(!f.slots.Limited()),
 			at:          now,
 			clockOffset: time.Duration((2*random.Float64() - 1) * float64(cfg.ClockError)),
 		})

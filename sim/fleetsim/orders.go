@@ -42,6 +42,7 @@ type OrderSource struct {
 	random  *rand.Rand
 	stocked []product             // that a drone can carry to a hospital
 	reaches map[string][]Hospital // hospitals a drone can serve, by product
+	weights map[domain.OrderID]float64
 }
 
 // NewOrderSource makes the hospitals of the world order through p and adds
@@ -70,7 +71,7 @@ func NewOrderSource(w *World, cfg OrderConfig, clock clockwork.Clock, p Publishe
 	}
 	s := &OrderSource{
 		cfg: cfg, world: w, clock: clock, sender: newSender(p, c, clock),
-		random: randomFor(cfg.Seed, streamOrders), reaches: reaches(w),
+		random: randomFor(cfg.Seed, streamOrders), reaches: reaches(w), weights: map[domain.OrderID]float64{},
 	}
 	for _, p := range products {
 		if len(s.reaches[p.name]) > 0 {
@@ -191,11 +192,30 @@ func (s *OrderSource) Opening() []domain.OrderRequest {
 func (s *OrderSource) request(content domain.OrderContent, to Hospital) domain.OrderRequest {
 	content.Delivery = to.Position
 	content.RequesterID = to.ID
+	// Ids do not increase, so that the store can spread them.
+	id := domain.OrderID(fmt.Sprintf("%s-%012x", s.cfg.IDPrefix, s.random.Uint64()>>16))
+	s.weights[id] = content.WeightKg
 	return domain.OrderRequest{
-		// Ids do not increase, so that the store can spread them.
-		ID:           domain.OrderID(fmt.Sprintf("%s-%012x", s.cfg.IDPrefix, s.random.Uint64()>>16)),
+		ID:           id,
 		OrderContent: content,
 		CreatedAt:    s.clock.Now().UTC().Truncate(time.Microsecond),
+	}
+}
+
+// WeightKg is the weight of the parcel of an order, in kilograms: 0 for one that was neither
+// drawn here nor remembered.
+func (s *OrderSource) WeightKg(id domain.OrderID) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.weights[id]
+}
+
+// Remember has the source know the parcels of orders of an earlier run.
+func (s *OrderSource) Remember(orders []domain.Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range orders {
+		s.weights[o.ID] = o.WeightKg
 	}
 }
 

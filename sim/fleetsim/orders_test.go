@@ -143,3 +143,24 @@ func TestOrderSource_NamesTheBadSetting(t *testing.T) {
 		}
 	}
 }
+
+// F-CHG-02: simulated drones weigh the parcels of this run's orders and of those that an
+// earlier run left open.
+func TestOrderSource_KnowsWhatParcelsWeigh(t *testing.T) {
+	s, err := NewOrderSource(newWorld(t, 1), OrderConfig{PerMinute: 4}, clockwork.NewFakeClockAt(noon), newNetwork(), NewConfirmations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range append(s.Opening(), s.Next(), s.Next()) {
+		if got := s.WeightKg(r.ID); got != r.WeightKg || got == 0 {
+			t.Errorf("order %s weighs %v kg, want %v kg", r.ID, got, r.WeightKg)
+		}
+	}
+	s.Remember([]domain.Order{{ID: "EARLIER", OrderContent: domain.OrderContent{WeightKg: 3}}})
+	if got := s.WeightKg("EARLIER"); got != 3 {
+		t.Errorf("a remembered order weighs %v kg", got)
+	}
+	if got := s.WeightKg("UNKNOWN"); got != 0 {
+		t.Errorf("an unknown order weighs %v kg", got)
+	}
+}

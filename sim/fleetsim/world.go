@@ -25,6 +25,9 @@ type WorldConfig struct {
 	// reference depots; 0 for as many as there are.
 	ChargingSlots int
 	ChargeRate    float64 // of the drones, percent of a full charge a minute; 0 for the usual
+	// Payload has every second drone use more charge the more it carries: each kilogram adds
+	// ConsumptionPerKmKg.
+	Payload bool
 }
 
 const (
@@ -45,10 +48,13 @@ type World struct {
 // The reference drone: 80 % of its charge carries it 32 km, 38 min at cruise.
 const (
 	// ConsumptionPerKm is in percent of a full charge.
-	ConsumptionPerKm  = 2.5
-	batteryMah        = 16_000
-	maxFlightMinutes  = 38
-	payloadCapacityKg = 5
+	ConsumptionPerKm = 2.5
+	// ConsumptionPerKmKg is what a kilogram aboard adds to that, in a world where payload
+	// counts: 4 %, 20 % with all that a drone can carry.
+	ConsumptionPerKmKg = 0.1
+	batteryMah         = 16_000
+	maxFlightMinutes   = 38
+	payloadCapacityKg  = 5
 )
 
 // NewWorld places a fleet around the reference places.
@@ -97,6 +103,9 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 			SupportsStandby:      i%4 != 3 && i%8 != 6,
 			ChargeRate:           cfg.ChargeRate,
 		})
+		if cfg.Payload && i%2 == 1 {
+			w.Drones[i].ConsumptionPerKmKg = ConsumptionPerKmKg
+		}
 	}
 	return w, nil
 }

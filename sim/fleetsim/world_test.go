@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -60,6 +61,25 @@ func TestNewWorld_RefusesImpossibleSizes(t *testing.T) {
 	for _, n := range []int{-1, 100_001} {
 		if _, err := NewWorld(WorldConfig{Drones: n}); err == nil || !strings.Contains(err.Error(), "give 1 to 100000") {
 			t.Errorf("%d drones: %v", n, err)
+		}
+	}
+}
+
+// F-CHG-02: where payload counts, it does so for every second drone, and for nothing else.
+func TestNewWorld_HasPayloadCountForEverySecondDrone(t *testing.T) {
+	plain, err := NewWorld(WorldConfig{Drones: 5, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWorld(WorldConfig{Drones: 5, Seed: 3, Payload: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.Drones {
+		want := plain.Drones[i]
+		want.ConsumptionPerKmKg = []float64{0, ConsumptionPerKmKg}[i%2]
+		if !reflect.DeepEqual(w.Drones[i], want) {
+			t.Errorf("drone %d is %+v, want %+v", i, w.Drones[i], want)
 		}
 	}
 }

@@ -33,6 +33,7 @@ func (r *replay) report(t *trackedDrone) error {
 	from := t.known.Position
 	drone, report := t.drone.Report(r.now)
 	t.drone = drone
+	r.lowest = min(r.lowest, report.Battery)
 	r.flownKm += from.DistanceMetres(report.Position) / 1000
 	if report.Status != domain.DroneIdle {
 		r.busy += time.Second

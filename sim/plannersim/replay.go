@@ -43,6 +43,7 @@ type replay struct {
 	flownKm  float64
 	flights  int           // to stations
 	busy     time.Duration // of all drones that fly or charge
+	lowest   float64       // charge that a drone reported
 	now      time.Time
 }
 
@@ -53,7 +54,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	}
 	r := &replay{
 		world: w, slots: fleetsim.NewSlots(w.Depots), rules: policy.DefaultMissionAssignmentPolicy(), latency: s.Latency,
-		orders: map[domain.OrderID]*domain.Order{}, missions: map[domain.MissionID]domain.Mission{}, now: Begin, mayAmend: s.Amend,
+		orders: map[domain.OrderID]*domain.Order{}, missions: map[domain.MissionID]domain.Mission{}, now: Begin, mayAmend: s.Amend, lowest: 100,
 	}
 	r.rules.AllowUnfenced = true
 	random := rand.New(rand.NewPCG(s.Seed, 1913))
@@ -68,7 +69,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 			station := w.Hospitals[random.IntN(len(w.Hospitals))].Position
 			t.station, d.Position = &station, station
 		}
-		t.drone = fleetsim.NewDrone(d, home).WithPace(s.Pace).WithSlot(!r.slots.Limited())
+		t.drone = fleetsim.NewDrone(d, home).Weighing(r.weightKg).WithPace(s.Pace).WithSlot(!r.slots.Limited())
 		r.commit(&t, policy.SetupDrone(nil, d, Begin))
 		if err := r.report(&t); err != nil {
 			return nil, err
@@ -96,6 +97,8 @@ func (r *replay) step() error {
 	}
 	return nil
 }
+
+func (r *replay) weightKg(id domain.OrderID) float64 { return r.orders[id].WeightKg }
 
 // Charger implements fleetsim.Chargers.
 func (r *replay) Charger(i int) *fleetsim.Drone { return &r.drones[i].drone }

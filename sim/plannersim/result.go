@@ -36,6 +36,8 @@ type Result struct {
 	Amendments Amendments
 	// Charging says how slots were used.
 	Charging fleetsim.SlotStats
+	// LowestCharge is the least that a drone reported, in percent.
+	LowestCharge float64
 	// Busy is the mean share of the drones that fly or charge.
 	Busy float64
 	// IdleMean and WaitingMean are the mean numbers of drones and orders in a
@@ -69,6 +71,7 @@ func (r *Result) score(day *replay, orders []domain.Order) {
 	for _, id := range slices.Sorted(maps.Keys(day.missions)) {
 		r.PlannedKm += day.missions[id].PlannedKm()
 	}
+	r.LowestCharge = day.lowest
 	r.Busy = day.busy.Seconds() / day.now.Sub(Begin).Seconds() / float64(len(day.drones))
 	for i := range orders {
 		o := &orders[i]
