@@ -122,7 +122,7 @@ func (l areaLoops) wait() {
 	}
 }
 
-var errNoDepot = errors.New("the store has no depots; add one first")
+var errNoDepot = errors.New("the store has no depots; add one with \"statemanager depots apply\"")
 
 // Areas names the areas whose cycles this runner runs, each by one of its depots.
 // Malformed depot documents are logged and skipped. The error says that no depot can be
@@ -141,7 +141,7 @@ func (r *Runner) Areas(ctx context.Context) ([]domain.DepotID, error) {
 	}
 	for _, id := range r.cfg.Depots {
 		if !slices.ContainsFunc(known, func(d domain.Depot) bool { return d.ID == id }) {
-			return nil, errors.Join(fmt.Errorf("the store has no depot %q", id), malformed)
+			return nil, errors.Join(fmt.Errorf("the store has no depot %q; \"statemanager depots list\" shows those it has", id), malformed)
 		}
 	}
 	return r.areasOf(known), nil

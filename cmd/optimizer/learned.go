@@ -76,18 +76,28 @@ const mostListed = 20
 
 func writeLearned(out io.Writer, l domain.Learned, assumed learning.Assumed, confidence float64) error {
 	e := learning.Estimate(l, assumed, confidence)
-	t, d := l.Travel, l.Demand
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "missions taken in\t%d, up to %s\n", t.Missions, instant(t.Until))
-	fmt.Fprintf(w, "legs\t%d, and %d left out because no drone flies so\n", t.Legs, t.Refused)
-	fmt.Fprintf(w, "speed\t%.1f km/h (without a past: %.1f)\n", cmp.Or(e.SpeedKmh, assumed.SpeedKmh), assumed.SpeedKmh)
-	fmt.Fprintf(w, "stay at a pickup\t%s (%s)\n", learnedOr(e, e.Pickup, assumed.Pickup), assumed.Pickup)
-	fmt.Fprintf(w, "stay at a delivery\t%s (%s)\n", learnedOr(e, e.Deliver, assumed.Deliver), assumed.Deliver)
-	fmt.Fprintf(w, "flights are planned to take\t%.0f %% less than is left until the deadline, so that %.0f %% are in time\n",
-		100-100/(1+e.Margin), 100*confidence)
-	fmt.Fprintf(w, "orders taken in\t%d, up to %s\n\n", d.Seen, instant(d.Until))
+	writeEstimates(w, l, e, assumed, confidence)
+	writeSpeeds(w, l, e)
+	writeDemand(w, l.Demand)
+	return w.Flush()
+}
 
-	fmt.Fprintf(w, "drone\tlegs\tkm/h\n")
+func writeEstimates(w io.Writer, l domain.Learned, e learning.Estimates, assumed learning.Assumed, confidence float64) {
+	t, d := l.Travel, l.Demand
+	fmt.Fprintf(w, "missions counted\t%d, up to %s\n", t.Missions, instant(t.Until))
+	fmt.Fprintf(w, "legs\t%d, and %d left out as implausible\n", t.Legs, t.Refused)
+	fmt.Fprintf(w, "speed\t%.1f km/h (assumed: %.1f)\n", cmp.Or(e.SpeedKmh, assumed.SpeedKmh), assumed.SpeedKmh)
+	fmt.Fprintf(w, "stay at a pickup\t%s (assumed: %s)\n", learnedOr(e, e.Pickup, assumed.Pickup), assumed.Pickup)
+	fmt.Fprintf(w, "stay at a delivery\t%s (assumed: %s)\n", learnedOr(e, e.Deliver, assumed.Deliver), assumed.Deliver)
+	fmt.Fprintf(w, "margin before deadlines\t%.0f %% of the time left, so that %.0f %% of deliveries are in time\n",
+		100-100/(1+e.Margin), 100*confidence)
+	fmt.Fprintf(w, "orders counted\t%d, up to %s\n", d.Seen, instant(d.Until))
+}
+
+// writeSpeeds lists the drones, the slowest first.
+func writeSpeeds(w io.Writer, l domain.Learned, e learning.Estimates) {
+	fmt.Fprintf(w, "\ndrone\tlegs\tkm/h\n")
 	drones := slices.SortedFunc(maps.Keys(l.Drones), func(a, b domain.DroneID) int {
 		return cmp.Or(cmp.Compare(e.SpeedOf(a), e.SpeedOf(b)), cmp.Compare(a, b))
 	})
@@ -95,21 +105,35 @@ func writeLearned(out io.Writer, l domain.Learned, assumed learning.Assumed, con
 		fmt.Fprintf(w, "%s\t%.0f\t%.1f\n", id, l.Drones[id].Flight.Weight, e.SpeedOf(id))
 	}
 	more(w, len(drones)-mostListed)
+}
 
-	fmt.Fprintf(w, "\nhour (UTC)\tCRITICAL an hour\tHIGH\tSTANDARD\thours observed\n")
+func writeDemand(w io.Writer, d domain.Demand) {
+	fmt.Fprintf(w, "\norders an hour, by hour (UTC)")
+	columns(w, func(i int) string { return domain.Priorities[i].String() })
+	fmt.Fprintf(w, "\thours observed\n")
 	for hour, of := range d.Hours {
 		if of.Hours <= 0 {
 			continue
 		}
-		fmt.Fprintf(w, "%02d\t%.1f\t%.1f\t%.1f\t%.1f\n", hour, of.Orders[2]/of.Hours, of.Orders[1]/of.Hours, of.Orders[0]/of.Hours, of.Hours)
+		fmt.Fprintf(w, "%02d", hour)
+		columns(w, func(i int) string { return fmt.Sprintf("%.1f", of.Orders[i]/of.Hours) })
+		fmt.Fprintf(w, "\t%.1f\n", of.Hours)
 	}
-
-	fmt.Fprintf(w, "\nplace\tCRITICAL\tHIGH\tSTANDARD\n")
+	fmt.Fprintf(w, "\norders by place")
+	columns(w, func(i int) string { return domain.Priorities[i].String() })
 	for _, p := range d.Places[:min(len(d.Places), mostListed)] {
-		fmt.Fprintf(w, "%.4f, %.4f\t%.1f\t%.1f\t%.1f\n", p.Position.Lat, p.Position.Lon, p.Orders[2], p.Orders[1], p.Orders[0])
+		fmt.Fprintf(w, "\n%.4f, %.4f", p.Position.Lat, p.Position.Lon)
+		columns(w, func(i int) string { return fmt.Sprintf("%.1f", p.Orders[i]) })
 	}
+	fmt.Fprintln(w)
 	more(w, len(d.Places)-mostListed)
-	return w.Flush()
+}
+
+// columns writes a column for each priority, the most urgent first.
+func columns(w io.Writer, text func(priority int) string) {
+	for i := range slices.Backward(domain.Priorities[:]) {
+		fmt.Fprintf(w, "\t%s", text(i))
+	}
 }
 
 func more(out io.Writer, n int) {

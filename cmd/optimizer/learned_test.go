@@ -9,8 +9,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// F-LRN-01: the command prints what was learned and what is planned with because of it, and
-// forgets it when told to.
+// F-LRN-01: the command prints what was learned and the estimates that plans use, and forgets
+// it when told to.
 func TestLearned_ShowsAndForgets(t *testing.T) {
 	connection, client, store := connected(t)
 	show := &learnedShow{Connection: connection, confidenceFlag: confidenceFlag{0.8}}
@@ -23,7 +23,7 @@ func TestLearned_ShowsAndForgets(t *testing.T) {
 			}
 		}
 	}
-	expect(run(), "missions taken in 0, up to never", "speed 50.0 km/h (without a past: 50.0)")
+	expect(run(), "missions counted 0, up to never", "speed 50.0 km/h (assumed: 50.0)")
 
 	now := time.Now().Truncate(time.Microsecond)
 	legs := domain.LegSums{Weight: 1000, Km: 3000, Seconds: 3000 * 90, KmKm: 10000, KmSeconds: 10000 * 90} // 40 km/h
@@ -39,12 +39,12 @@ func TestLearned_ShowsAndForgets(t *testing.T) {
 	if saved, err := store.SaveLearned(t.Context(), domain.Learned{}, l); err != nil || !saved {
 		t.Fatal(saved, err)
 	}
-	expect(run(), "missions taken in 500", "1000, and 7 left out", "D1 1000 40.", "09 1.0 2.0 3.0 2.0", "48.8500, 2.3500 1.0 2.0 3.0", "orders taken in 12")
+	expect(run(), "missions counted 500", "1000, and 7 left out", "D1 1000 40.", "09 1.0 2.0 3.0 2.0", "48.8500, 2.3500 1.0 2.0 3.0", "orders counted 12")
 
 	if err := (&learnedReset{connection}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expect(run(), "missions taken in 0, up to 20", "orders taken in 0")
+	expect(run(), "missions counted 0, up to 20", "orders counted 0")
 
 	if _, err := client.Collection(firestoretx.Learned).Doc("travel").Set(t.Context(), map[string]any{"legs": "many"}); err != nil {
 		t.Fatal(err)

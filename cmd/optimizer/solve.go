@@ -234,7 +234,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 		case n == 0 && malformed != nil:
 			return domain.Snapshot{}, malformed
 		case n == 0:
-			return domain.Snapshot{}, errors.New("the store has no depots; write a document depots/ID with a name and a position, as docs/deploy.md shows")
+			return domain.Snapshot{}, errors.New("the store has no depots; add one with \"statemanager depots apply\"")
 		case len(policy.AreasOf(depots.Items, c.AreaRadius)) > 1:
 			return domain.Snapshot{}, fmt.Errorf("the store has %d depots; name one with --depot", n)
 		}

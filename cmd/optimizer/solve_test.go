@@ -173,7 +173,7 @@ func TestSolve_SaysWhatToDoAboutTheDepot(t *testing.T) {
 		depots []domain.Depot
 		want   string
 	}{
-		{nil, "no depots; write a document depots/ID"},
+		{nil, "no depots; add one with \"statemanager depots apply\""},
 		{[]domain.Depot{{ID: "D1"}, {ID: "D2"}}, "2 depots; name one with --depot"},
 	} {
 		if err := store.Setup(t.Context(), step.depots, nil, nil); err != nil {
