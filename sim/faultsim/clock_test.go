@@ -41,7 +41,7 @@ func TestSimulation_SkewedOptimizersDecideNothing(t *testing.T) {
 	// Half a round trip of what is measured is uncertain: on a busy machine some 100 ms.
 	offsets := []time.Duration{time.Hour, -time.Hour, 900 * time.Millisecond, -900 * time.Millisecond, 150 * time.Millisecond}
 	r, err := Run(t.Context(), Config{
-		Seed: *seed, Speed: 1, Drones: 60, Managers: 2, Optimizers: len(offsets), Offsets: offsets, Interval: time.Second,
+		Seed: *seed, Speed: 1, Drones: 12, Managers: 2, Optimizers: len(offsets), Offsets: offsets, Interval: time.Second,
 		Plan: []plannedFault{}, Duration: 5 * time.Second, Log: logger(t),
 	})
 	if err != nil {
