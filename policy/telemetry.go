@@ -194,8 +194,6 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 	if named {
 		d.MissionAcked, d.FreeAfter = true, time.Time{}
 		d.MissionMoved = d.MissionMoved || isFlying(claim)
-	}
-	if named {
 		d.NamedRevision = t.MissionRevision
 		r.heedRevision(p, b, t)
 	}
@@ -214,19 +212,10 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 	}
 	done := b.Mission == nil || b.Mission.LastOrderStopReached() && !(b.Mission.Status == domain.MissionActive && b.Mission.AwaitsAdded())
 
-	switch {
-	case isFault(claim):
-		if d.FaultSince.IsZero() {
-			d.FaultSince = t.Timestamp
-		}
-		graceOver := t.Timestamp.Sub(d.FaultSince) >= p.FaultGrace
-		if claim == domain.DroneMaintenance || !d.MissionAcked || graceOver {
-			reason = r.failMission(b, domain.FailureDroneFault)
-			unbind(b, r.now)
-		}
-		d.Status = claim
-		return reason
-	case isFlying(claim) || isParked(claim):
+	if isFault(claim) {
+		return r.applyFault(p, b, t, claim)
+	}
+	if isFlying(claim) || isParked(claim) {
 		d.FaultSince = time.Time{} // recovered
 	}
 
@@ -255,6 +244,22 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 	case isFault(d.Status) && d.FaultSince.IsZero():
 		d.Status = domain.DroneMoving // recovered, without saying what it does
 	}
+	return reason
+}
+
+// applyFault handles a report of a fault by a drone that a mission holds, and returns why the
+// mission failed, "" if it did not.
+func (r *recorder) applyFault(p DronePolicy, b *Binding, t domain.Telemetry, claim domain.DroneStatus) (reason string) {
+	d := &b.Drone
+	if d.FaultSince.IsZero() {
+		d.FaultSince = t.Timestamp
+	}
+	graceOver := t.Timestamp.Sub(d.FaultSince) >= p.FaultGrace
+	if claim == domain.DroneMaintenance || !d.MissionAcked || graceOver {
+		reason = r.failMission(b, domain.FailureDroneFault)
+		unbind(b, r.now)
+	}
+	d.Status = claim
 	return reason
 }
 

@@ -118,93 +118,126 @@ func (s story) json() StoryJSON {
 	return out
 }
 
+// sayFunc prints one formatted line.
+type sayFunc func(format string, args ...any)
+
 // printNow prints the entity's current state in a few lines.
 func (s story) printNow(d *Desk) {
-	say := d.say
 	switch {
 	case s.subject == SubjectDrone && s.drone != nil:
-		x := *s.drone
-		say("Drone %s: %s, battery %.0f %%, at %s, seen %s UTC", x.ID, x.Status, x.Battery, degrees(x.Position), cmp.Or(stamp(x.SeenAt), "never"))
-		if x.Bound() {
-			say("  on mission %s, %s", x.CurrentMissionID, map[bool]string{true: "acknowledged", false: "not acknowledged yet"}[x.MissionAcked])
-		}
-		if x.EmergencyLatched {
-			say("  its emergency waits for an operator: drones clear %s --reason ...", x.ID)
-		}
-		if x.Grounded {
-			say("  grounded: %s", x.GroundedReason)
-		}
-		if x.GhostMissionID != "" {
-			say("  still flies mission %s, which failed", x.GhostMissionID)
-		}
+		sayDrone(d.say, *s.drone)
 	case s.subject == SubjectOrder && s.order != nil:
-		o := *s.order
-		if o.CreatedAt.IsZero() && o.Status == domain.OrderCancelled { // a tombstone has no position and no time
-			say("Order %s: %s before it arrived; what it asked for is not known", o.ID, o.Status)
-			break
+		if sayOrder(d.say, *s.order) {
+			d.sayWaits(s.waits)
 		}
-		say("Order %s: %s, %s %s to %s, created %s, due %s UTC", o.ID, o.Status, priority(o), o.ProductType, degrees(o.Delivery), stamp(o.CreatedAt), stamp(o.Deadline))
-		if o.AssignedMissionID != "" {
-			say("  drone %s, mission %s%s", o.AssignedDroneID, o.AssignedMissionID,
-				map[bool]string{true: ", which lets it go when the drone names its new revision"}[o.Releasing])
-		}
-		if !o.DeliveredAt.IsZero() {
-			say("  delivered %s UTC", stamp(o.DeliveredAt))
-		}
-		if o.Held {
-			say("  held: %s", o.HeldReason)
-		}
-		if o.PinnedDroneID != "" || len(o.ForbiddenDroneIDs) > 0 {
-			say("  for %s", allowed(o))
-		}
-		if o.Late {
-			say("  late")
-		}
-		if o.PlanningDepotID != "" {
-			say("  planned by depot %s%s", o.PlanningDepotID, handedOverBy(o))
-		}
-		d.sayWaits(s.waits)
 	case s.subject == SubjectMission && s.mission != nil:
-		s.printMission(say)
+		sayMission(d.say, *s.mission)
 	case s.subject == SubjectDecision && s.decision != nil:
-		e := *s.decision
-		say("Decision %s: %s%s", e.ID, e.Outcome, because(e))
-		say("  drone %s, orders %s, cycle %s, fence %s", e.DroneID, joined(e.OrderIDs), cmp.Or(string(e.CycleID), "-"), cmp.Or(e.Fence, "-"))
-		if e.AmendsMissionID != "" {
-			say("  amends mission %s, planned on revision %d%s", e.AmendsMissionID, e.AmendsRevision, amended(e))
-		}
-		say("  snapshot %s, published %s, received %s, judged %s UTC", stamp(e.SnapshotTime), stamp(e.PublishedAt), stamp(e.ReceivedAt), stamp(e.AppliedAt))
-		say("  message %s", cmp.Or(e.MessageID, "-"))
+		sayDecision(d.say, *s.decision)
 		if s.mission != nil {
-			s.printMission(say)
+			sayMission(d.say, *s.mission)
 		}
 	case s.subject == SubjectCycle && s.cycle != nil:
-		c := *s.cycle
-		say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
-		say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
-		say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders%s; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoChanged(c), c.Assigned, alsoHandedOver(c.HandedOver), cmp.Or(c.Objective, "no plan"))
-		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
-		for _, what := range c.LeftOut {
-			say("  left out: %s", what)
-		}
+		sayCycle(d.say, *s.cycle)
 	case s.depot != nil:
-		x := *s.depot
-		slots := "one for every drone"
-		if x.ChargingSlots > 0 {
-			slots = fmt.Sprint(x.ChargingSlots)
-		}
-		say("Depot %s%s: at %s, capacity %d, charging slots: %s", x.ID, prefixed(" ", x.Name), degrees(x.Position), x.Capacity, slots)
+		sayDepot(d.say, *s.depot)
 	case s.warehouse != nil:
-		x := *s.warehouse
-		say("Warehouse %s%s: at %s, products %s, cold storage %s", x.ID, prefixed(" ", x.Name), degrees(x.Position),
-			cmp.Or(strings.Join(x.ProductTypes, " "), "none"), map[bool]string{true: "yes", false: "no"}[x.ColdStorage])
+		sayWarehouse(d.say, *s.warehouse)
+	case len(s.malformed) > 0:
+		d.say("%s %s has a malformed document; this is what is recorded:", s.subject, s.id)
 	default:
-		if len(s.malformed) > 0 {
-			say("%s %s has a malformed document; this is what is recorded:", s.subject, s.id)
-			return
-		}
-		say("%s %s no longer has a document; this is what is recorded:", s.subject, s.id)
+		d.say("%s %s no longer has a document; this is what is recorded:", s.subject, s.id)
 	}
+}
+
+func sayDrone(say sayFunc, x domain.Drone) {
+	say("Drone %s: %s, battery %.0f %%, at %s, seen %s UTC", x.ID, x.Status, x.Battery, degrees(x.Position), cmp.Or(stamp(x.SeenAt), "never"))
+	if x.Bound() {
+		acknowledged := "not acknowledged yet"
+		if x.MissionAcked {
+			acknowledged = "acknowledged"
+		}
+		say("  on mission %s, %s", x.CurrentMissionID, acknowledged)
+	}
+	if x.EmergencyLatched {
+		say("  its emergency waits for an operator: drones clear %s --reason ...", x.ID)
+	}
+	if x.Grounded {
+		say("  grounded: %s", x.GroundedReason)
+	}
+	if x.GhostMissionID != "" {
+		say("  still flies mission %s, which failed", x.GhostMissionID)
+	}
+}
+
+// sayOrder returns false for an order that was cancelled before it arrived: its document
+// has no position and no time.
+func sayOrder(say sayFunc, o domain.Order) bool {
+	if o.CreatedAt.IsZero() && o.Status == domain.OrderCancelled {
+		say("Order %s: %s before it arrived; what it asked for is not known", o.ID, o.Status)
+		return false
+	}
+	say("Order %s: %s, %s %s to %s, created %s, due %s UTC", o.ID, o.Status, priority(o), o.ProductType, degrees(o.Delivery), stamp(o.CreatedAt), stamp(o.Deadline))
+	if o.AssignedMissionID != "" {
+		releasing := ""
+		if o.Releasing {
+			releasing = ", which lets it go when the drone names its new revision"
+		}
+		say("  drone %s, mission %s%s", o.AssignedDroneID, o.AssignedMissionID, releasing)
+	}
+	if !o.DeliveredAt.IsZero() {
+		say("  delivered %s UTC", stamp(o.DeliveredAt))
+	}
+	if o.Held {
+		say("  held: %s", o.HeldReason)
+	}
+	if o.PinnedDroneID != "" || len(o.ForbiddenDroneIDs) > 0 {
+		say("  for %s", allowed(o))
+	}
+	if o.Late {
+		say("  late")
+	}
+	if o.PlanningDepotID != "" {
+		say("  planned by depot %s%s", o.PlanningDepotID, handedOverBy(o))
+	}
+	return true
+}
+
+func sayDecision(say sayFunc, e domain.LedgerEntry) {
+	say("Decision %s: %s%s", e.ID, e.Outcome, because(e))
+	say("  drone %s, orders %s, cycle %s, fence %s", e.DroneID, joined(e.OrderIDs), cmp.Or(string(e.CycleID), "-"), cmp.Or(e.Fence, "-"))
+	if e.AmendsMissionID != "" {
+		say("  amends mission %s, planned on revision %d%s", e.AmendsMissionID, e.AmendsRevision, amended(e))
+	}
+	say("  snapshot %s, published %s, received %s, judged %s UTC", stamp(e.SnapshotTime), stamp(e.PublishedAt), stamp(e.ReceivedAt), stamp(e.AppliedAt))
+	say("  message %s", cmp.Or(e.MessageID, "-"))
+}
+
+func sayCycle(say sayFunc, c domain.Cycle) {
+	say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
+	say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
+	say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders%s; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoChanged(c), c.Assigned, alsoHandedOver(c.HandedOver), cmp.Or(c.Objective, "no plan"))
+	say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
+	for _, what := range c.LeftOut {
+		say("  left out: %s", what)
+	}
+}
+
+func sayDepot(say sayFunc, x domain.Depot) {
+	slots := "one for every drone"
+	if x.ChargingSlots > 0 {
+		slots = fmt.Sprint(x.ChargingSlots)
+	}
+	say("Depot %s%s: at %s, capacity %d, charging slots: %s", x.ID, prefixed(" ", x.Name), degrees(x.Position), x.Capacity, slots)
+}
+
+func sayWarehouse(say sayFunc, x domain.Warehouse) {
+	cold := "no"
+	if x.ColdStorage {
+		cold = "yes"
+	}
+	say("Warehouse %s%s: at %s, products %s, cold storage %s", x.ID, prefixed(" ", x.Name), degrees(x.Position),
+		cmp.Or(strings.Join(x.ProductTypes, " "), "none"), cold)
 }
 
 // handedOverBy names the depots that planned an order before, "" if there are none.
@@ -238,8 +271,7 @@ func alsoChanged(c domain.Cycle) (also string) {
 	return also
 }
 
-func (s story) printMission(say func(string, ...any)) {
-	m := *s.mission
+func sayMission(say sayFunc, m domain.Mission) {
 	say("Mission %s: %s%s, drone %s, orders %s", m.ID, m.Status, prefixed(" ", string(m.FailureReason)), m.DroneID, cmp.Or(joined(m.OrderIDs), "none"))
 	say("  decision %s, cycle %s, started %s UTC, %s, planned %.1f min and %.1f %% of battery",
 		cmp.Or(string(m.DecisionID), "-"), cmp.Or(string(m.CycleID), "-"), stamp(m.StartTime), cmp.Or(prefixed("ended ", stamp(m.EndTime)), "not ended"), m.EstimatedDurationMinutes, m.EstimatedBatteryConsumption)
