@@ -143,6 +143,9 @@ var mutants = []mutant{
 		a.MaxWait = 24 * time.Hour
 		return configured(DefaultDronePolicy(), DefaultOrderPolicy(), a)
 	}, []string{"refused standby"}},
+	{"waiting for a slot is a stall", limits(func(d *DronePolicy) { d.QueueLimit = 0 }), []string{"standby"}},
+	{"a drone may wait for a slot for ever", limits(func(d *DronePolicy) { d.QueueLimit = 24 * time.Hour }), []string{"standby"}},
+	{"a drone far from its slot waits for it", limits(func(d *DronePolicy) { d.StopRadiusMetres = 100 }), []string{"standby"}},
 	// Telemetry.
 	{"equal timestamps are applied", heard(func(b *Binding, _ *domain.Telemetry, _ time.Time) {
 		b.Drone.LastUpdate = b.Drone.LastUpdate.Add(-1)

@@ -42,6 +42,27 @@ func (w *world) standsBy() {
 	w.hears(waiting(1, 10, 0))
 }
 
+// queues has D1 on mission M-X without orders, which is to take ten minutes: to charge to 95 %.
+// At 1199 s it says where it is.
+func (w *world) queues(where domain.Position) {
+	d := readyDrone("D1")
+	d.SupportsAmendments, d.SupportsStandby = true, true
+	w.with(d, openOrder("O1", 0))
+	x := standby("X", -2, chargeTo(95))
+	x.EstimatedDurationMinutes = 10
+	w.expectOutcome(x, applied)
+	w.hears(near(charged(inQueue(1, 1199, 0, domain.DroneIdle), 40), where))
+	w.sweep()
+	w.expectMission("M-X", domain.MissionActive, "")
+}
+
+// inQueue is what D1 says at its depot.
+func inQueue(revision int, measured float64, completed int, status domain.DroneStatus) domain.Telemetry {
+	t := near(waiting(revision, measured, completed), depotAt)
+	t.Status = status
+	return t
+}
+
 // waiting is what D1 says on a revision of M-X.
 func waiting(revision int, measured float64, completed int) domain.Telemetry {
 	t := names(revision, measured, completed)
@@ -200,6 +221,44 @@ var standbyHazards = []hazard{
 		w.sweep()
 		w.expectMission("M-X", domain.MissionActive, "")
 		w.hears(waiting(1, 720, 0))
+		w.sweep()
+		w.expectMission("M-X", domain.MissionFailed, domain.FailureStalled)
+	}},
+	{"a drone that waits for a charging slot is not stalled", func(w *world) { // F-TEL-09, F-CHG-01
+		w.queues(depotAt)
+		w.hears(charged(inQueue(1, 8000, 0, domain.DroneIdle), 60))
+		w.sweep()
+		w.expectMission("M-X", domain.MissionActive, "")
+		w.expectOutcome(serves("Y", 1, 8000, "O1"), applied) // an order need not wait for it
+	}},
+	{"a drone in a slot after it waited for one is not stalled", func(w *world) { // F-TEL-09, F-CHG-01
+		w.queues(depotAt)
+		w.hears(charged(inQueue(1, 7900, 0, domain.DroneCharging), 90))
+		w.sweep()
+		w.hears(charged(inQueue(1, 7950, 1, domain.DroneMoving), 95))
+		w.expectMission("M-X", domain.MissionCompleted, "")
+	}},
+	{"a drone that never gets charge is stalled after two hours more", func(w *world) { // F-TEL-09
+		w.queues(depotAt)
+		w.hears(charged(inQueue(1, 8399, 0, domain.DroneCharging), 40))
+		w.sweep()
+		w.expectMission("M-X", domain.MissionActive, "")
+		w.hears(charged(inQueue(1, 8401, 0, domain.DroneCharging), 40))
+		w.sweep()
+		w.expectMission("M-X", domain.MissionFailed, domain.FailureStalled)
+	}},
+	{"a drone that does not arrive where it is to charge is stalled", func(w *world) { // F-TEL-09
+		w.queues(depotAt.Towards(advanceAt, 80))
+		w.hears(near(charged(inQueue(1, 1201, 0, domain.DroneMoving), 40), depotAt.Towards(advanceAt, 80)))
+		w.sweep()
+		w.expectMission("M-X", domain.MissionFailed, domain.FailureStalled)
+	}},
+	{"a drone at its depot that is not to charge yet is stalled", func(w *world) { // F-TEL-09
+		w.standsBy()
+		m := w.missions["M-X"]
+		m.EstimatedDurationMinutes = 10
+		w.with(m)
+		w.hears(near(waiting(1, 1201, 0), depotAt))
 		w.sweep()
 		w.expectMission("M-X", domain.MissionFailed, domain.FailureStalled)
 	}},

@@ -35,7 +35,7 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 		if d.ReportedStatus == domain.DroneCharging {
 			d.Status = domain.DroneCharging
 		}
-	case active && now.Sub(later(m.StartTime, m.AmendedAt)) > p.stallLimit(*m) && !waits(*m, now.Add(-p.BoundSilence)):
+	case active && now.Sub(later(m.StartTime, m.AmendedAt)) > p.stallLimit(*d, *m) && !waits(*m, now.Add(-p.BoundSilence)):
 		reason = domain.FailureStalled
 	case active && !m.Revoked() && !m.CommandPending && m.CommandPublishedAt.IsZero():
 		m.CommandPending = true
@@ -75,17 +75,32 @@ func later(a, b time.Time) time.Time {
 }
 
 // stallLimit is how long the mission may take in all. It is at least BoundSilence:
-// the command of a mission of a few seconds may still be on its way. An estimate
-// that overflows a duration is no limit.
-func (p DronePolicy) stallLimit(m domain.Mission) time.Duration {
+// the command of a mission of a few seconds may still be on its way. No estimate knows for
+// how long other drones have the slots where the drone is to charge. An estimate that
+// overflows a duration is no limit.
+func (p DronePolicy) stallLimit(d domain.Drone, m domain.Mission) time.Duration {
+	queue := time.Duration(0)
+	if p.queues(d, m) {
+		queue = p.QueueLimit
+	}
 	if !(m.EstimatedDurationMinutes > 0) { // or NaN
-		return p.StallFloor
+		return p.StallFloor + queue
 	}
 	limit := p.StallFactor * m.EstimatedDurationMinutes * float64(time.Minute)
-	if limit >= math.MaxInt64 {
+	if limit >= math.MaxInt64-float64(queue) {
 		return math.MaxInt64
 	}
-	return max(time.Duration(limit), p.BoundSilence)
+	return max(time.Duration(limit), p.BoundSilence) + queue
+}
+
+// queues reports whether a drone is where it is to charge next, in a slot or waiting for one.
+func (p DronePolicy) queues(d domain.Drone, m domain.Mission) bool {
+	for _, stop := range m.Route[min(m.ReachedStops, len(m.Route)):] {
+		if stop.Type != domain.WaypointDepotStart {
+			return stop.Type == domain.WaypointCharge && d.Position.DistanceMetres(stop.Position) <= p.StopRadiusMetres
+		}
+	}
+	return false
 }
 
 // SweepIdle makes a silent idle drone UNKNOWN, so that no cycle plans with it.

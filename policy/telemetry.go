@@ -47,6 +47,9 @@ type DronePolicy struct {
 	// estimate may.
 	StallFactor float64
 	StallFloor  time.Duration
+	// QueueLimit is how much longer one may take whose drone is where it is to charge:
+	// drones wait there while others have the slots.
+	QueueLimit time.Duration
 }
 
 // DefaultDronePolicy holds the contract's values.
@@ -57,7 +60,7 @@ func DefaultDronePolicy() DronePolicy {
 		FaultGrace: 30 * time.Second, LateGrace: 30 * time.Second, GhostGrace: 30 * time.Second, GhostRevokeEvery: 10 * time.Second,
 		IdleSilence: 15 * time.Second, BoundSilence: 120 * time.Second,
 		CommandLifetime: 20 * time.Second,
-		StallFactor:     2, StallFloor: 10 * time.Minute,
+		StallFactor:     2, StallFloor: 10 * time.Minute, QueueLimit: 2 * time.Hour,
 	}
 }
 
