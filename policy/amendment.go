@@ -22,7 +22,7 @@ const (
 	ReasonReleased      Reason = "RELEASED"
 )
 
-// cruiseKmh is the speed of a drone that reports none, as plans reckon with it.
+// cruiseKmh is the speed of a drone that reports none, which plans assume.
 const cruiseKmh = 50
 
 // canAmend tells whether a drone in flight can be given a changed mission. The error, if

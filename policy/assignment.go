@@ -82,7 +82,7 @@ func (f Fences) Raise(depot domain.DepotID, fence string) {
 }
 
 // NeedsIssued tells whether a decision can only be judged with Issued for its
-// FenceDepot. A fence that equals the highest applied was held against the lock's
+// FenceDepot. A fence that equals the highest applied was compared with the lock's
 // counter when that was applied, so a cycle needs one look and not one a decision.
 func (s DecisionState) NeedsIssued(d domain.Decision) bool {
 	return s.Ledger == nil && d.Fence != "" && !sameFence(d.Fence, s.Fences[s.FenceDepot(d)])

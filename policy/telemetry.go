@@ -39,7 +39,7 @@ type DronePolicy struct {
 	// BoundSilence is how long a bound drone may be silent before its mission
 	// is given up.
 	BoundSilence time.Duration
-	// CommandLifetime is how long a command that nobody sent in its time may
+	// CommandLifetime is how long a command that was not sent in time may
 	// take when it is dated anew; see MissionAssignmentPolicy.
 	CommandLifetime time.Duration
 	// StallFactor is how many times its estimate a mission may take, though

@@ -67,16 +67,17 @@ type Config struct {
 	Params solver.Params
 	// NoAmendments leaves missions under way as they are.
 	NoAmendments bool
-	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
-	// it any more; default planner.DefaultTurnTime. The State Managers need no more.
+	// TurnTime is how long before its arrival at a stop a drone can no longer be sent
+	// elsewhere; default planner.DefaultTurnTime. It must not be less than the State
+	// Managers'.
 	TurnTime time.Duration
-	// NoLearning plans as if the fleet had no past, and takes nothing in.
+	// NoLearning plans as if the fleet had no past, and learns nothing.
 	NoLearning bool
-	// Confidence is the share of flights that is to be in time although they are late as
-	// those of the past; default learning.DefaultConfidence.
+	// Confidence is the share of deliveries that should be in time if delays are like those
+	// of the past; default learning.DefaultConfidence.
 	Confidence float64
-	// NoPositions leaves idle drones where they are, instead of sending those that nobody needs
-	// to where CRITICAL orders are expected. So does NoAmendments.
+	// NoPositions leaves idle drones where they are, instead of sending some to where CRITICAL
+	// orders are expected. So does NoAmendments.
 	NoPositions bool
 	// Immediate plans without a reserve, see planner.Config.
 	Immediate bool

@@ -11,7 +11,7 @@ import (
 
 const (
 	// dronesRemembered is how long a list of the depot's drones is used: an order
-	// that none of them can carry is left by every cycle until somebody cancels it.
+	// that none of them can carry is left by every cycle until an operator cancels it.
 	dronesRemembered = time.Minute
 	// dronesTimeout is how long the end of a cycle may wait for the list.
 	dronesTimeout = 5 * time.Second

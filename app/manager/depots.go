@@ -57,7 +57,7 @@ func textOf(ids []domain.DepotID) []string {
 func (m *Manager) watchDepots(ctx context.Context) {
 	ctx = meter.WithOperation(ctx, "depots")
 	began := m.clock.Now()
-	// Under simulated time cycles take the machine as long as ever.
+	// Simulated time does not make cycles faster: they take the machine as long.
 	interval := time.Duration(float64(m.cfg.CycleInterval) * m.clock.Speed)
 	ticker := m.clock.NewTicker(interval)
 	defer ticker.Stop()

@@ -8,14 +8,14 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// An order whose parcel is not fetched can be taken from its drone, to make room for a
+// An order whose parcel is not picked up can be taken from its drone, to make room for a
 // CRITICAL order or because another drone serves it much better. It stays with the drone
 // until the drone names the new revision (F-AMD-04); then it waits, and a later cycle plans
-// it like any other. Nobody promises it to its successor, so an order is taken away only if
-// it can bear that: never a CRITICAL order that its drone would deliver in time.
+// it like any other. It is not reserved for another drone meanwhile, so an order is taken
+// away only if it can wait: never a CRITICAL order that its drone would deliver in time.
 const (
-	// exchangeTime is how much later the successor of an order begins than if it had it at
-	// once: the drone's report, the next cycle, and some seconds for both.
+	// exchangeTime is the delay until the order's next drone can begin: for the first drone's
+	// report, the next cycle, and some seconds for both.
 	exchangeTime = 30 * time.Second
 	// exchangeGain is how much of a drone's time an exchange must save.
 	exchangeGain = otherGain

@@ -111,7 +111,7 @@ func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (
 
 // addUrgent adds CRITICAL orders that a drone in flight serves best, and returns the
 // indices of those it added: it delivers in time where no idle drone does, or gains a
-// minute of a drone's time where one does. If nobody is in time, the sooner serves.
+// minute of a drone's time where one does. If none is in time, the sooner serves it.
 func (f *inFlight) addUrgent() (added []int) {
 	for _, i := range f.byDeadline(solver.Critical) {
 		o := &f.problem.Orders[i]

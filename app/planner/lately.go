@@ -3,7 +3,7 @@ package planner
 import "time"
 
 // rememberedFor is how long the planner remembers what it did, so that an order that was
-// taken from one drone is not moved to and fro.
+// taken from one drone is not moved back and forth.
 const rememberedFor = 30 * time.Minute
 
 // lately holds what was done in the last rememberedFor, and when.

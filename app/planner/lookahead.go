@@ -36,7 +36,7 @@ const (
 	lateCriticalUntil = 0.5
 	atRiskUntil       = 0.6
 	jointUntil        = 0.85
-	reducedUntil      = 0.95 // the joint stage again, without the orders that had better wait
+	reducedUntil      = 0.95 // the joint stage again, without the orders for which waiting is better
 	completeUntil     = 1
 )
 

@@ -22,20 +22,20 @@ type Config struct {
 	// Immediate plans without looking ahead: every free drone is used at once
 	// and none is kept in reserve. Strategies other than SISR always plan so.
 	Immediate bool
-	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
-	// it any more; default DefaultTurnTime. It must be no less than the State Managers'.
+	// TurnTime is how long before its arrival at a stop a drone can no longer be sent
+	// elsewhere; default DefaultTurnTime. It must not be less than the State Managers'.
 	TurnTime time.Duration
 	// Learned is what to plan with until Planner.Learn says otherwise.
 	Learned learning.Estimates
-	// Position has idle drones wait where CRITICAL orders are expected. Only drones that
-	// support missions without orders are sent.
+	// Position sends idle drones to wait where CRITICAL orders are expected, if they support
+	// missions without orders.
 	Position bool
 	// Refused, if set, is told of each plan that the checker refused, and why.
 	// A refused plan is never returned.
 	Refused func(p solver.Problem, fault error)
 }
 
-// Planner plans the solve cycles of one depot, one after another. It remembers
+// Planner plans the solve cycles of one area, one after another. It remembers
 // recent demand; a new Planner for every cycle works too, but looks less far
 // ahead. It must not be used by two goroutines at once.
 type Planner struct {
@@ -82,7 +82,7 @@ func (p *Planner) ObserveLeadTime(took time.Duration) {
 
 // LeadTime is how long the planner expects it to take from the start of planning
 // until the drones can begin: a moving average of what it observed. Missions
-// planned as if they began at once would bring a CRITICAL order late that has no
+// planned as if they began at once would make a CRITICAL order late that has no
 // time to spare.
 func (p *Planner) LeadTime() time.Duration { return p.lead }
 

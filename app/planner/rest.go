@@ -23,15 +23,15 @@ type rest struct {
 	// By stop: the leg to it in metres, when the drone arrives and leaves, in seconds from
 	// now, and the weight aboard on leaving. The last stop is the way home.
 	legs, arrives, leaves, loads []float64
-	ready, load                  float64 // on leaving the place where the drone is foretold
+	ready, load                  float64 // on leaving the place where the drone is predicted to be
 	metres                       float64
 }
 
 // goesHome reports whether the drone has nothing left to do but to fly home.
 func (r *rest) goesHome() bool { return len(r.stops) == 1 }
 
-// takes reports whether the drone is one for such an order: one that goes home is of more
-// use charged, except for a CRITICAL order.
+// takes reports whether the drone should take an order: one that goes home is of more use
+// once it is charged, except to a CRITICAL order.
 func (r *rest) takes(o *solver.Order) bool { return !r.goesHome() || o.Priority == solver.Critical }
 
 func newRest(f *solver.Flight, now time.Time, params solver.Params) *rest {

@@ -24,7 +24,7 @@ func (r *replay) addFlights() {
 	}
 }
 
-// amendment flies the changed rest of a mission and holds it against the rest as it was:
+// amendment flies the changed rest of a mission and compares it with the rest as it was:
 // what cannot be changed is kept, and everything that the drone had to deliver it still
 // delivers.
 func (r *replay) amendment(a model.Amendment) {
@@ -58,7 +58,7 @@ func (r *replay) amendment(a model.Amendment) {
 	r.totalKm += rest.km - before.km
 }
 
-// inFlightNow is the drone where it is foretold to be, with what it carries.
+// inFlightNow is the drone at its predicted place, with what it carries.
 func (r *replay) inFlightNow(f model.Flight) flown {
 	s := flown{drone: f.Drone, now: f.Ready, at: f.Drone.At, aboard: map[string]bool{}}
 	if s.now.Before(r.problem.Now) {

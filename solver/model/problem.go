@@ -115,7 +115,7 @@ func (d Drone) Speed() float64 {
 // Flight is a drone on a mission whose rest can be changed. What is behind it is not
 // in the problem.
 type Flight struct {
-	// Drone is the drone as it is foretold for Problem.Now: where it is, with which
+	// Drone is the drone as it is predicted for Problem.Now: where it is, with which
 	// charge, and how long it may still fly.
 	Drone     Drone  `json:"drone"`
 	MissionID string `json:"missionId"`
