@@ -1,7 +1,6 @@
 package faultsim
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -19,24 +18,23 @@ func TestSimulation_HandsOrdersOverUnderKills(t *testing.T) {
 	if testing.Short() {
 		length /= 2
 	}
-	tries := slices.Concat(paces[:1], paces) // in some worlds nothing is handed over between the kills
-	for world, pace := range tries {
-		cfg := Config{
-			Seed: *seed + uint64(world), Speed: float64(pace), Duration: pace.of(length), Depots: 2, Optimizers: 3, Managers: 3, Log: logger(t),
-		}
-		cfg.Plan = planOfKills(cfg.length())
-		r, err := Run(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("x%g: orders %v, %d handed over, %d applied, rejected %v, %d processes, %d samples, faults %v",
-			pace, r.Orders, r.HandedOver, r.Applied, r.Rejected, r.Starts, len(r.History.Readings), r.Faults)
-		report(t, cfg, r)
-		if t.Failed() || r.HandedOver > 0 && len(r.History.Readings) > 0 && r.Faults[faultKillOptimizer] > 0 {
-			return
-		}
+	// Most orders are too heavy for the drones of the area that plans them, so one is handed
+	// over as soon as a cycle comes to its end between the kills.
+	enough := func(r Result) bool {
+		return r.HandedOver > 0 && len(r.History.Readings) > 0 && r.Faults[faultKillOptimizer] > 0
 	}
-	t.Errorf("in none of %d worlds was an order handed over, a sample taken and an optimizer killed", len(tries))
+	cfg := Config{Seed: *seed, Duration: length, Depots: 2, Optimizers: 3, Managers: 3, Until: enough, Log: logger(t)}
+	cfg.Plan = planOfKills(cfg.length())
+	r, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("orders %v, %d handed over, %d applied, rejected %v, %d processes, %d samples, faults %v",
+		r.Orders, r.HandedOver, r.Applied, r.Rejected, r.Starts, len(r.History.Readings), r.Faults)
+	report(t, cfg, r)
+	if !enough(r) {
+		t.Error("no order was handed over, no sample taken, or no optimizer killed, however slowly the faults came")
+	}
 }
 
 // planOfKills kills a process about as often as an area has a cycle, and disturbs commits.

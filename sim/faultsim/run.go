@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -53,7 +54,11 @@ type Config struct {
 	Depots int
 	// Plan, if not nil, replaces the seed's plan.
 	Plan []plannedFault
-	Log  *slog.Logger
+	// Until, if set, says whether the run has shown what it is for. Until then the plan is
+	// carried out again, twice as slowly each time, so that a slow machine gets something
+	// done between two faults. It gets Faults, HandedOver and the history's Readings.
+	Until func(soFar Result) bool
+	Log   *slog.Logger
 	// Interceptors are installed on every connection of the product; they make
 	// broken variants of it.
 	Interceptors []grpc.DialOption
@@ -397,24 +402,70 @@ func (sim *simulation) run(ctx context.Context) (Result, error) {
 	return r, err
 }
 
-// carryOutPlan injects the planned faults, and ends all of them after the
-// duration.
+// slowest is how much more slowly than planned faults are injected at most.
+const slowest = 16
+
+// carryOutPlan injects the planned faults until the run has shown what it is for.
 func (sim *simulation) carryOutPlan(ctx context.Context) {
-	end := sim.clock.Now().Add(sim.cfg.length())
+	sim.carryOut(ctx, 1)
+	for slower := time.Duration(2); slower <= slowest && ctx.Err() == nil && !sim.shown(ctx); slower *= 2 {
+		sim.carryOut(ctx, slower)
+	}
+	sim.endPubSubFaults()
+}
+
+// shown reports whether the run has shown what it is for.
+func (sim *simulation) shown(ctx context.Context) bool {
+	if sim.cfg.Until == nil {
+		return true
+	}
+	orders, err := sim.store.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{})
+	if err != nil {
+		return false
+	}
+	var soFar Result
+	for _, o := range orders.Items {
+		soFar.HandedOver += len(o.HandedOverBy)
+	}
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	soFar.Faults, soFar.History.Readings = maps.Clone(sim.injected), slices.Clone(sim.readings)
+	return sim.cfg.Until(soFar)
+}
+
+// carryOut injects the planned faults, some times as slowly as planned, and ends all of them
+// after the duration, which is as much longer. Repeated, it ends as soon as the run has shown
+// what it is for.
+func (sim *simulation) carryOut(ctx context.Context, slower time.Duration) {
 	begun := sim.clock.Now()
+	end := begun.Add(slower * sim.cfg.length())
 	faulty, endFaults := context.WithCancel(ctx)
 	var injecting sync.WaitGroup
 	for _, s := range sim.cfg.planned() {
+		s.at, s.lasts = slower*s.at, slower*s.lasts
 		injecting.Go(func() {
 			if sim.wait(faulty, begun.Add(s.at)) {
 				sim.inject(faulty, ctx, s)
 			}
 		})
 	}
-	sim.wait(ctx, end)
+	if slower == 1 {
+		sim.wait(ctx, end)
+	} else {
+		sim.waitUntilShown(ctx, end)
+	}
 	endFaults()
 	injecting.Wait()
-	sim.endPubSubFaults()
+}
+
+// waitUntilShown waits until the run has shown what it is for, at most until end.
+func (sim *simulation) waitUntilShown(ctx context.Context, end time.Time) {
+	const pause = 5 * time.Second
+	for sim.clock.Until(end) > 0 && !sim.shown(ctx) {
+		if !sim.wait(ctx, sim.clock.Now().Add(pause)) {
+			return
+		}
+	}
 }
 
 func (sim *simulation) wait(ctx context.Context, until time.Time) bool {
@@ -596,7 +647,9 @@ func (sim *simulation) watch(ctx context.Context) {
 		sim.mu.Unlock()
 		if len(sim.depots) > 1 {
 			if r, err := readAreas(ctx, sim.store, product, sim.depots); err == nil {
+				sim.mu.Lock()
 				sim.readings = append(sim.readings, r)
+				sim.mu.Unlock()
 			}
 		}
 	}
