@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,7 +10,7 @@ import (
 )
 
 // Escape replaces control characters and characters that change the direction of text:
-// ids, products and errors come from anybody. A JSON parser reads the escapes as the
+// ids, products and errors come from anyone. A JSON parser reads the escapes as the
 // same text.
 func Escape(text string, kept ...rune) string {
 	obeyed := func(r rune) bool { return !unicode.IsPrint(r) && !slices.Contains(kept, r) }
@@ -29,17 +28,4 @@ func Escape(text string, kept ...rune) string {
 		text = text[i+size:]
 	}
 	return b.String() + text
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_.:@%+,=-]+$`)
-
-// Word quotes text as one word for a shell, so that it can be copied into a command.
-func Word(text string) string {
-	switch escaped := Escape(text); {
-	case plainWord.MatchString(text):
-		return text
-	case escaped == text:
-		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-	}
-	return "$'" + Escape(strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text)) + "'"
 }
