@@ -17,7 +17,7 @@ type Travel struct {
 	FromStart, FromPickup, FromDelivery LegSums
 	// Delays counts deliveries by how much later they were than planned, see DelayBin.
 	Delays []float64
-	// Counts since the last reset: missions and legs that were taken in, and legs that were
+	// Counts since the last reset: missions and legs that were counted, and legs that were
 	// left out because no drone flies like that.
 	Missions, Legs, Refused int
 	// What was estimated when the sums were stored, for people to read.

@@ -19,9 +19,9 @@ const (
 	samePlaceMetres = 50
 )
 
-// TakeInOrders adds the orders that came from Until to a time to what was learned, which is
+// AddOrders adds the orders created between d.Until and a time to what was learned, which is
 // not modified. Orders without a time or from outside that span are left out.
-func TakeInOrders(d domain.Demand, orders []domain.Order, until time.Time) domain.Demand {
+func AddOrders(d domain.Demand, orders []domain.Order, until time.Time) domain.Demand {
 	if d.Until.IsZero() || !until.After(d.Until) {
 		if d.Until.IsZero() {
 			d.Until = until

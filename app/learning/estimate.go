@@ -27,11 +27,11 @@ const (
 	slowest     = 0.4
 	fastest     = 1.5
 	longestStay = 5 * time.Minute // beyond the assumed one
-	// MaxMargin is the most that a flight is taken to be late, as a share of its time.
+	// MaxMargin bounds the margin for late flights, as a share of their time.
 	MaxMargin = 0.5
 )
 
-// Estimates is what planning makes of what was learned. The zero value changes nothing.
+// Estimates are what planning uses of what was learned. The zero value changes nothing.
 type Estimates struct {
 	// SpeedKmh is that of a drone of the fleet that is not in Speeds, 0 if nothing was
 	// learned; Speeds are those of drones with a past.
@@ -39,7 +39,7 @@ type Estimates struct {
 	Speeds   map[domain.DroneID]float64
 	// Pickup and Deliver are how long a drone stays.
 	Pickup, Deliver time.Duration
-	// Margin is the share of its time by which a flight is late at most, with the asked
+	// Margin is how late flights are at most, as a share of their time, with the given
 	// confidence.
 	Margin float64
 	Demand DemandEstimates
@@ -53,8 +53,8 @@ func (e Estimates) SpeedOf(drone domain.DroneID) float64 {
 	return e.SpeedKmh
 }
 
-// Estimate estimates from what was learned. The confidence, in [0.5, 1), is the share of
-// flights that is to be in time by the margin.
+// Estimate estimates from what was learned. The confidence, in [0.5, 1), is the share of past
+// flights that were within the margin.
 func Estimate(l domain.Learned, assumed Assumed, confidence float64) Estimates {
 	e := Estimates{Demand: EstimateDemand(l.Demand)}
 	if measured(l.Travel) == 0 {

@@ -24,12 +24,12 @@ type Store interface {
 const (
 	// Every is how often a Learner looks for what is new.
 	Every = 5 * time.Minute
-	// settles is how long after its end a mission is taken in: late reports may still
+	// settles is how long after its end a mission is counted: late reports may still
 	// correct its times.
 	settles = 2 * time.Minute
 	// reach is how far back the first look goes.
 	reach = 7 * 24 * time.Hour
-	// page bounds what one look takes in of each kind, and so the drones that one save
+	// page bounds what one look reads of each kind, and so the drones that one save
 	// writes. If there is more, the next cycle looks again.
 	page = 400
 )
@@ -50,7 +50,7 @@ func NewLearner(store Store, assumed Assumed, confidence float64) *Learner {
 	return &Learner{store: store, assumed: assumed, confidence: confidence}
 }
 
-// Look takes in what is new, if it is time to, and returns the estimates. now is the
+// Look counts what is new, if it is time to, and returns the estimates. now is the
 // store's time. With an error, the estimates are those of before.
 //
 // Cost: nothing, but every five minutes 3 RPCs, a read for each new mission and order and for
@@ -62,7 +62,7 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 		return l.estimates, nil
 	}
 	l.looked = now
-	learned, more, err := l.takeIn(ctx, now.Add(-settles))
+	learned, more, err := l.addPage(ctx, now.Add(-settles))
 	if err != nil {
 		return l.estimates, err
 	}
@@ -73,9 +73,9 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 	return l.estimates, nil
 }
 
-// takeIn takes in one page of what is new until a time, and returns what is learned and
+// addPage counts one page of what is new until a time, and returns what is learned and
 // whether there may be more.
-func (l *Learner) takeIn(ctx context.Context, until time.Time) (_ domain.Learned, more bool, _ error) {
+func (l *Learner) addPage(ctx context.Context, until time.Time) (_ domain.Learned, more bool, _ error) {
 	before, malformed, err := l.store.Learned(ctx)
 	if err = errors.Join(append(malformed, err)...); err != nil {
 		return before, false, err
@@ -91,7 +91,7 @@ func (l *Learner) takeIn(ctx context.Context, until time.Time) (_ domain.Learned
 	more = len(missions) == page || len(orders) == page
 	after := before
 	if len(missions) > 0 {
-		after = TakeInMissions(after, whole(missions, func(m domain.Mission) time.Time { return m.EndTime }), l.assumed)
+		after = AddMissions(after, whole(missions, func(m domain.Mission) time.Time { return m.EndTime }), l.assumed)
 		show(&after, Estimate(after, l.assumed, l.confidence))
 	}
 	after.Demand.Until = begin(after.Demand.Until, until) // what came before was not observed
@@ -99,7 +99,7 @@ func (l *Learner) takeIn(ctx context.Context, until time.Time) (_ domain.Learned
 		orders = whole(orders, func(o domain.Order) time.Time { return o.CreatedAt })
 		until = orders[len(orders)-1].CreatedAt
 	}
-	after.Demand = TakeInOrders(after.Demand, orders, until)
+	after.Demand = AddOrders(after.Demand, orders, until)
 	saved, err := l.store.SaveLearned(ctx, before, after)
 	if err == nil && !saved {
 		after, _, err = l.store.Learned(ctx)

@@ -68,7 +68,7 @@ func days(n int, kmh float64, pickup, deliver time.Duration, late float64) (miss
 
 // F-LRN-02: without a past nothing changes.
 func TestEstimate_ChangesNothingWithoutAPast(t *testing.T) {
-	for _, l := range []domain.Learned{{}, TakeInMissions(domain.Learned{}, nil, assumed)} {
+	for _, l := range []domain.Learned{{}, AddMissions(domain.Learned{}, nil, assumed)} {
 		if e := Estimate(l, assumed, 0.9); !reflect.DeepEqual(e, Estimates{}) {
 			t.Errorf("%+v", e)
 		}
@@ -82,7 +82,7 @@ func TestEstimate_ChangesNothingWithoutAPast(t *testing.T) {
 // change little.
 func TestEstimate_FindsSpeedsAndStays(t *testing.T) {
 	near := func(got, want, tolerance float64) bool { return math.Abs(got-want) <= tolerance }
-	l := TakeInMissions(domain.Learned{}, days(600, 40, 50*time.Second, 80*time.Second, 0), assumed)
+	l := AddMissions(domain.Learned{}, days(600, 40, 50*time.Second, 80*time.Second, 0), assumed)
 	e := Estimate(l, assumed, 0.8)
 	if !near(e.Speeds["D1"], 40, 1.5) || !near(e.Speeds["SLOW"], 32, 1.5) || !near(e.SpeedOf("NEW"), 38, 2) {
 		t.Errorf("speeds %v, of another drone %v", e.Speeds, e.SpeedOf("NEW"))
@@ -90,16 +90,16 @@ func TestEstimate_FindsSpeedsAndStays(t *testing.T) {
 	if !near(e.Pickup.Seconds(), 50, 8) || !near(e.Deliver.Seconds(), 80, 8) {
 		t.Errorf("stays %s, %s", e.Pickup, e.Deliver)
 	}
-	few := Estimate(TakeInMissions(domain.Learned{}, days(2, 40, 50*time.Second, 80*time.Second, 0), assumed), assumed, 0.8)
+	few := Estimate(AddMissions(domain.Learned{}, days(2, 40, 50*time.Second, 80*time.Second, 0), assumed), assumed, 0.8)
 	if !near(few.SpeedOf("NEW"), 50, 3) || few.Margin != 0 {
 		t.Errorf("after two missions %+v", few)
 	}
 }
 
 // F-LRN-02: what is old fades: a fleet that has become faster is known to be.
-func TestTakeInMissions_Fades(t *testing.T) {
-	l := TakeInMissions(domain.Learned{}, days(3000, 30, 30*time.Second, 30*time.Second, 0), assumed)
-	l = TakeInMissions(l, days(3000, 55, 30*time.Second, 30*time.Second, 0), assumed)
+func TestAddMissions_Fades(t *testing.T) {
+	l := AddMissions(domain.Learned{}, days(3000, 30, 30*time.Second, 30*time.Second, 0), assumed)
+	l = AddMissions(l, days(3000, 55, 30*time.Second, 30*time.Second, 0), assumed)
 	if e := Estimate(l, assumed, 0.8); e.Speeds["D1"] < 50 || l.Travel.FromPickup.Weight > fleetLegs || l.Drones["D1"].Flight.Weight > droneLegs {
 		t.Errorf("%v, weights %v and %v", e.Speeds, l.Travel.FromPickup.Weight, l.Drones["D1"].Flight.Weight)
 	}
@@ -107,13 +107,13 @@ func TestTakeInMissions_Fades(t *testing.T) {
 
 // F-LRN-03: the margin is the delay that the asked share of deliveries kept to.
 func TestEstimate_MarginIsAQuantile(t *testing.T) {
-	l := TakeInMissions(domain.Learned{}, append(days(80, 50, 0, 0, 0), days(20, 50, 0, 0, 0.3)...), assumed)
+	l := AddMissions(domain.Learned{}, append(days(80, 50, 0, 0, 0), days(20, 50, 0, 0, 0.3)...), assumed)
 	for confidence, want := range map[float64]float64{0.5: 0.02, 0.79: 0.02, 0.9: 0.32, 0.99: 0.32} {
 		if e := Estimate(l, assumed, confidence); math.Abs(e.Margin-want) > 0.021 {
 			t.Errorf("at %v: %v, want %v", confidence, e.Margin, want)
 		}
 	}
-	l = TakeInMissions(domain.Learned{}, days(50, 50, 0, 0, 3), assumed)
+	l = AddMissions(domain.Learned{}, days(50, 50, 0, 0, 3), assumed)
 	if e := Estimate(l, assumed, 0.9); e.Margin != MaxMargin {
 		t.Errorf("three times as long as planned: %v, want %v", e.Margin, MaxMargin)
 	}
@@ -140,7 +140,7 @@ func TestEstimate_StaysWithinItsLimits(t *testing.T) {
 		for i := range m.Sightings {
 			m.Sightings[i].At = start.Add(time.Duration(rapid.Int64Range(-1e13, 1e13).Draw(t, "at")))
 		}
-		l = TakeInMissions(l, []domain.Mission{m}, assumed)
+		l = AddMissions(l, []domain.Mission{m}, assumed)
 		e := Estimate(l, assumed, 0.9)
 		if e.SpeedKmh == 0 {
 			return // nothing measured
@@ -163,13 +163,13 @@ func TestEstimate_StaysWithinItsLimits(t *testing.T) {
 }
 
 // F-LRN-02
-func TestTakeInMissions_LeavesOutLegsThatNoDroneFlies(t *testing.T) {
+func TestAddMissions_LeavesOutLegsThatNoDroneFlies(t *testing.T) {
 	m := days(1, 50, 0, 0, 0)[0]
 	m.Sightings[2].At = m.Sightings[1].At                    // kilometres in no time
 	m.Sightings[3].At = m.Sightings[2].At.Add(4 * time.Hour) // and in hours
 	m.Sightings[4].At = m.Sightings[3].At.Add(5 * time.Minute)
 	before := domain.Learned{}
-	l := TakeInMissions(before, []domain.Mission{m}, assumed)
+	l := AddMissions(before, []domain.Mission{m}, assumed)
 	if l.Travel.Refused != 2 || l.Travel.Legs != 2 || l.Travel.Missions != 1 {
 		t.Errorf("%+v", l.Travel)
 	}
@@ -179,7 +179,7 @@ func TestTakeInMissions_LeavesOutLegsThatNoDroneFlies(t *testing.T) {
 }
 
 // F-LRN-04: demand by hour and place; old orders fade; the number of places is bounded.
-func TestTakeInOrders_LearnsHoursAndPlaces(t *testing.T) {
+func TestAddOrders_LearnsHoursAndPlaces(t *testing.T) {
 	d := domain.Demand{Until: start}
 	var orders []domain.Order
 	for i := range 3 * 60 {
@@ -194,7 +194,7 @@ func TestTakeInOrders_LearnsHoursAndPlaces(t *testing.T) {
 		orders = append(orders, o)
 	}
 	before := d
-	d = TakeInOrders(d, orders, start.Add(3*time.Hour))
+	d = AddOrders(d, orders, start.Add(3*time.Hour))
 	e := EstimateDemand(d)
 	n, observed := e.At(start.Add(90*time.Minute), domain.PriorityCritical)
 	if rate := n / observed.Hours(); rate < 25 || rate > 35 { // half of the hours beside it counts
@@ -206,19 +206,19 @@ func TestTakeInOrders_LearnsHoursAndPlaces(t *testing.T) {
 	if len(e.Places) != 2 || e.Places[0].Position != depot || e.Places[0].ProductType != "BLOOD" || d.Seen != 180 {
 		t.Errorf("places %+v, seen %d", e.Places, d.Seen)
 	}
-	if again := TakeInOrders(d, orders, start.Add(3*time.Hour)); !reflect.DeepEqual(again, d) {
+	if again := AddOrders(d, orders, start.Add(3*time.Hour)); !reflect.DeepEqual(again, d) {
 		t.Error("orders count twice")
 	}
 	if before.Hours != nil || before.Places != nil {
 		t.Error("what was learned before was modified")
 	}
-	later := TakeInOrders(d, nil, start.Add(3*time.Hour+demandHalfLife))
+	later := AddOrders(d, nil, start.Add(3*time.Hour+demandHalfLife))
 	if got, was := later.Places[0].Orders[0], d.Places[0].Orders[0]; math.Abs(got-was/2) > 0.01*was {
 		t.Errorf("after a half-life %v of %v", got, was)
 	}
 	for i := range 2 * maxPlaces {
 		orders[0].Delivery.Lat, orders[0].CreatedAt = float64(i)/100, later.Until.Add(time.Duration(i+1)*time.Second)
-		later = TakeInOrders(later, orders[:1], orders[0].CreatedAt)
+		later = AddOrders(later, orders[:1], orders[0].CreatedAt)
 	}
 	if len(later.Places) != maxPlaces || later.Places[0].Position != depot {
 		t.Errorf("%d places, the busiest %+v", len(later.Places), later.Places[0])
@@ -337,7 +337,7 @@ func TestLearner_LooksNowAndThen(t *testing.T) {
 }
 
 // F-AMD-06: how long a drone charged or waited says nothing about flights.
-func TestTakeInMissions_LeavesChargingAndWaitingOut(t *testing.T) {
+func TestAddMissions_LeavesChargingAndWaitingOut(t *testing.T) {
 	m := domain.Mission{DroneID: "D1", Status: domain.MissionCompleted, StartTime: start, EndTime: start.Add(10 * time.Minute), ReachedStops: 3, Route: []domain.Waypoint{
 		{Type: domain.WaypointDepotStart, Position: depot},
 		{Type: domain.WaypointCharge, Position: depot, ChargeToPercent: 90},
@@ -346,7 +346,7 @@ func TestTakeInMissions_LeavesChargingAndWaitingOut(t *testing.T) {
 	for i, minutes := range []time.Duration{0, 4, 10} {
 		m.Sightings = append(m.Sightings, domain.Sighting{Stop: i, At: start.Add(minutes * time.Minute), Claimed: true})
 	}
-	if l := TakeInMissions(domain.Learned{}, []domain.Mission{m}, assumed); l.Travel.Legs != 0 || l.Travel.Refused != 0 {
+	if l := AddMissions(domain.Learned{}, []domain.Mission{m}, assumed); l.Travel.Legs != 0 || l.Travel.Refused != 0 {
 		t.Errorf("%d legs were learned, %d refused", l.Travel.Legs, l.Travel.Refused)
 	}
 }

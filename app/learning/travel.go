@@ -33,8 +33,8 @@ type Assumed struct {
 
 func (a Assumed) secondsPerKm() float64 { return 3600 / a.SpeedKmh }
 
-// TakeInMissions adds missions that ended to what was learned, which is not modified.
-func TakeInMissions(l domain.Learned, ended []domain.Mission, assumed Assumed) domain.Learned {
+// AddMissions adds ended missions to what was learned, which is not modified.
+func AddMissions(l domain.Learned, ended []domain.Mission, assumed Assumed) domain.Learned {
 	drones := make(map[domain.DroneID]domain.DroneTravel, len(l.Drones))
 	maps.Copy(drones, l.Drones)
 	l.Drones = drones
@@ -48,14 +48,14 @@ func TakeInMissions(l domain.Learned, ended []domain.Mission, assumed Assumed) d
 			t.Until = m.EndTime
 		}
 		t.Missions++
-		takeInLegs(&l, m, assumed)
-		takeInDelays(t, m)
+		addLegs(&l, m, assumed)
+		addDelays(t, m)
 	}
 	return l
 }
 
-// takeInLegs adds the legs between the stops that a mission reached.
-func takeInLegs(l *domain.Learned, m domain.Mission, assumed Assumed) {
+// addLegs adds the legs between the stops that a mission reached.
+func addLegs(l *domain.Learned, m domain.Mission, assumed Assumed) {
 	t := &l.Travel
 	times := policy.ReachTimes(m)
 	for i := 1; i < len(times); i++ {
@@ -113,7 +113,7 @@ func add(s domain.LegSums, km, seconds float64, most float64) domain.LegSums {
 	}
 }
 
-// sound are sums that can be: none if somebody wrote nonsense.
+// sound returns sums that are possible, and none for others: anyone can write a document.
 func sound(s domain.LegSums) domain.LegSums {
 	for _, v := range []float64{s.Weight, s.Km, s.Seconds, s.KmKm, s.KmSeconds} {
 		if !(v >= 0 && v < math.MaxFloat32) {
@@ -123,8 +123,8 @@ func sound(s domain.LegSums) domain.LegSums {
 	return s
 }
 
-// takeInDelays adds by how much later than planned a mission's deliveries were.
-func takeInDelays(t *domain.Travel, m domain.Mission) {
+// addDelays adds how much later than planned a mission's deliveries were.
+func addDelays(t *domain.Travel, m domain.Mission) {
 	decided := m.StartTime
 	if m.AmendedAt.After(decided) {
 		decided = m.AmendedAt

@@ -49,7 +49,7 @@ type demand struct {
 	expected learning.DemandEstimates
 }
 
-// observe takes in the problem of a new cycle.
+// observe updates the memory with the problem of a new cycle.
 func (m *demand) observe(f directFlights) {
 	now := f.problem.Now
 	// Cycles begin a varying lead time ahead, so Now may go back by up to
@@ -180,7 +180,7 @@ func (m *demand) urgentCharge(f directFlights) float64 {
 	return most
 }
 
-// launched takes in which missions begin.
+// launched notes which missions begin.
 func (m *demand) launched(p *solver.Problem, plan solver.Plan) {
 	critical := map[string]bool{}
 	for i := range p.Orders {
