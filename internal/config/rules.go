@@ -101,11 +101,14 @@ func oneOf(values []string) rule {
 	}}
 }
 
-// OneOf lists values to choose from: "A, B or C".
+// OneOf lists values to choose from: "A, B or C". An empty one is left out: nobody has to
+// type it.
 func OneOf[T any](values []T) string {
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = fmt.Sprint(v)
+	var texts []string
+	for _, v := range values {
+		if text := fmt.Sprint(v); text != "" {
+			texts = append(texts, text)
+		}
 	}
 	list := strings.Join(texts, ", ")
 	if i := strings.LastIndex(list, ", "); i >= 0 {

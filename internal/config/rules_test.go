@@ -47,3 +47,15 @@ func TestNearest_FindsTheNameThatWasMeant(t *testing.T) {
 		}
 	}
 }
+
+func TestOneOf_ListsTheChoices(t *testing.T) {
+	for want, values := range map[string][]string{
+		"A, B or C": {"A", "B", "C"},
+		"A or B":    {"", "A", "B"},
+		"A":         {"A"},
+	} {
+		if got := OneOf(values); got != want {
+			t.Errorf("%q: %q, want %q", values, got, want)
+		}
+	}
+}
