@@ -98,11 +98,12 @@ func (c *command) areas(ctx context.Context) error {
 func (c *command) shared(ctx context.Context, l layout, seed uint64) (plannersim.Result, error) {
 	day := plannersim.Scenario{
 		Duration: c.Simulated, Drones: c.Drones, PerMinute: c.OrdersPerMinute, Burst: c.Burst, Seed: seed, AreaRadius: l.areaRadius,
-		World: l.world,
+		World: l.world, Amend: c.Amend, Standby: c.Amend && c.Position,
 	}
 	cfg := planner.Config{
-		Options: solver.Options{Iterations: c.Iterations, Seed: seed},
-		Params:  solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
+		Options:  solver.Options{Iterations: c.Iterations, Seed: seed},
+		Params:   solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
+		Position: day.Standby,
 	}
 	return plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
 }

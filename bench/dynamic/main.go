@@ -25,6 +25,7 @@
 // same drones, without servers, and counts the decisions that were refused:
 //
 //	go run ./bench/dynamic --depots 2,3 --apart 1,6 --seeds 1,2,3,4,5
+//	go run ./bench/dynamic --depots 3 --apart 12 --area-radius 0,50 --no-amend
 //
 // With --set it judges the planner beside all its rivals on the same orders, without
 // servers, and compares them run by run; see docs/dispatch-judge.md. Planning rules are
@@ -71,8 +72,8 @@ type command struct {
 	Depots          []int         `help:"Compare fleets of this many depots in a row with one depot that has the same drones, without servers." placeholder:"N,..."`
 	Apart           []float64     `help:"With --depots: kilometres from one depot to the next." default:"1,6"`
 	AreaRadius      []float64     `help:"With --depots: the optimizer's --area-radius in turn, in km." default:"0,10"`
-	Amend           bool          `help:"Offline: let the dispatcher change missions under way." default:"true" negatable:""`
-	Position        bool          `help:"Let idle drones wait where CRITICAL orders are expected. Offline it needs --amend." default:"true" negatable:""`
+	Amend           bool          `help:"Offline and with --depots: let the dispatcher change missions under way." default:"true" negatable:""`
+	Position        bool          `help:"Let idle drones wait where CRITICAL orders are expected. Offline and with --depots it needs --amend." default:"true" negatable:""`
 	Burst           float64       `help:"Offline: factor by which orders are denser in 6 of every 30 minutes." default:"1" check:"min 1"`
 
 	judgeFlags `embed:""`
