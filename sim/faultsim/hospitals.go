@@ -23,13 +23,9 @@ type hospitals struct {
 	confirmations *fleetsim.Confirmations
 	clock         *simclock.Clock
 	random        *rand.Rand // of run alone
-	drones        int
+	perMinute     float64    // orders, of simulated time
 	answers       sync.WaitGroup
 }
-
-// perDrone is the mean number of orders per simulated minute and drone. It is
-// more than the drones can deliver.
-const perDrone = 1.2
 
 // poisonAttr marks the messages that are meant to be refused.
 const poisonAttr = "faultsim-poison"
@@ -55,7 +51,7 @@ func (h *hospitals) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.clock.After(time.Duration(h.random.ExpFloat64() / (perDrone * float64(h.drones)) * float64(time.Minute))):
+		case <-h.clock.After(time.Duration(h.random.ExpFloat64() / h.perMinute * float64(time.Minute))):
 		}
 	}
 }

@@ -50,6 +50,9 @@ type Config struct {
 	// Firestore's. Locks trust the server's clock only at speed 1.
 	Offsets []time.Duration
 	Drones  int // default 12
+	// OrdersPerDrone is the mean number of orders per simulated minute and drone. The
+	// default is more than the drones can deliver.
+	OrdersPerDrone float64
 	// Depots share the drones, each an area of its own; default 1, at most 2.
 	Depots int
 	// Plan, if not nil, replaces the seed's plan.
@@ -72,6 +75,7 @@ func (c Config) withDefaults() Config {
 	c.Speed = cmp.Or(c.Speed, 40)
 	c.Optimizers = cmp.Or(c.Optimizers, 2)
 	c.Drones = cmp.Or(c.Drones, 12)
+	c.OrdersPerDrone = cmp.Or(c.OrdersPerDrone, 1.2)
 	c.Depots = cmp.Or(c.Depots, 1)
 	return c
 }
@@ -238,7 +242,7 @@ func (sim *simulation) open(ctx context.Context) error {
 	}
 	sim.hospitals = &hospitals{
 		source: source, publisher: sim.publisher, confirmations: sim.confirmations, clock: sim.clock,
-		random: rand.New(rand.NewPCG(sim.cfg.Seed, 0x6f726465)), drones: sim.cfg.Drones,
+		random: rand.New(rand.NewPCG(sim.cfg.Seed, 0x6f726465)), perMinute: sim.cfg.OrdersPerDrone * float64(sim.cfg.Drones),
 	}
 	for i := range max(sim.cfg.Managers, 0) {
 		skew := time.Duration((2*sim.random.Float64() - 1) * float64(maxSkew))
@@ -403,7 +407,7 @@ func (sim *simulation) run(ctx context.Context) (Result, error) {
 }
 
 // slowest is how much more slowly than planned faults are injected at most.
-const slowest = 16
+const slowest = 8
 
 // carryOutPlan injects the planned faults until the run has shown what it is for.
 func (sim *simulation) carryOutPlan(ctx context.Context) {
