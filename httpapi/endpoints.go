@@ -166,7 +166,7 @@ func (a *API) route(table []endpoint) http.Handler {
 	for _, e := range table {
 		mux.Handle(e.method+" "+e.path, a.serve(e))
 		if methods[e.path] == nil {
-			paths = append(paths, e.path)
+			paths = append(paths, strings.TrimSuffix(e.path, "{$}"))
 		}
 		methods[e.path] = append(methods[e.path], e.method)
 	}

@@ -245,6 +245,9 @@ func TestOpenAPI_DescribesTheRoutes(t *testing.T) {
 	}
 	missing, _ := ask(http.MethodGet, "/nowhere")
 	_, list, _ := strings.Cut(missing.Detail, "available paths: ")
+	if strings.Contains(list, "{$}") {
+		t.Errorf("a 404 lists a pattern: %s", list)
+	}
 	var routed []string
 	for path := range strings.SplitSeq(list, ", ") {
 		if strings.HasPrefix(path, "/api/") || slices.Contains([]string{"/healthz", "/readyz", "/metrics"}, path) { // the rest is the console's files
