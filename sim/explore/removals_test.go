@@ -763,7 +763,7 @@ func TestExplore_NoticesEveryRemovedRule(t *testing.T) {
 			case r.why != "":
 				limit = 3_000
 			case testing.Short() && r.steps > 5:
-				t.Skip("takes long; run without -short")
+				t.Skipf("the history that shows it has %d steps, and all shorter ones come first, for seconds; run without -short", r.steps)
 			}
 			got := r.explore(limit)
 			switch {

@@ -75,8 +75,9 @@ func replayed(t *testing.T, p *problem, sol *solution) map[int]bool {
 }
 
 func TestSearch_EverySolutionCanBeFlown(t *testing.T) {
+	steps := 300
 	if testing.Short() {
-		t.Skip("takes long; run without -short")
+		steps = 20
 	}
 	for name, scenario := range map[string]plannersim.Scenario{
 		"paris": {Duration: 40 * time.Minute, Drones: 12, PerMinute: 5, Seed: 3},
@@ -88,7 +89,7 @@ func TestSearch_EverySolutionCanBeFlown(t *testing.T) {
 				return &search{problem: newProblem(w, orders, plannersim.Begin), random: rand.New(rand.NewPCG(1, 1))}
 			}
 			first, s := fresh().start(), fresh()
-			best, err := s.run(t.Context(), 300)
+			best, err := s.run(t.Context(), steps)
 			if err != nil {
 				t.Fatal(err)
 			}
