@@ -6,7 +6,7 @@ import { stamp } from "./sprites";
 import { plannedBy, Store, time } from "./store";
 import { StoryView, told } from "./story";
 import { Stream } from "./stream";
-import { fence, left, refused, TableView, urgent } from "./tables";
+import { fence, notServed, refused, TableView, urgent } from "./tables";
 import type { Key, Place, Upsert } from "./types";
 import { acknowledge, confirm, verbsFor, type Verb } from "./verbs";
 import { details, Numbers, TimeLine } from "./views";
@@ -82,7 +82,7 @@ function facts(k: Key): [string, string][] {
   if (k.kind === "cycle" && c) {
     return [["Depot", c.depotId], ["Began", clock(time(c.startedAt))], ["Outcome", plain(c.outcome)], ["Detail", c.detail ?? ""], ["Lock held by", c.holder ?? ""],
       ["Fence", fence(c)], ["Read", `${c.readMs} ms: ${c.drones} drones, ${c.orders} orders`], ["Solve", `${c.solveMs} ms`],
-      ["Publish", `${c.publishMs} ms: ${c.missions} missions, ${c.assigned} orders`], ["Decisions", `${c.applied} applied`], ["Refused", refused(c)], ["Left", left(c)],
+      ["Publish", `${c.publishMs} ms: ${c.missions} missions, ${c.assigned} orders`], ["Decisions", `${c.applied} applied`], ["Refused", refused(c)], ["Not served", notServed(c)],
       ["Handed over", c.handedOver ? `${c.handedOver} orders` : ""]];
   }
   if (house && (k.kind === "depot" || k.kind === "warehouse")) return [["Name", house.name ?? ""], ["Position", `${house.position.lat}, ${house.position.lon}`]];

@@ -73,7 +73,7 @@ const cycles: Table<Cycle> = {
     { name: "Cycle", text: (c) => clock(time(c.startedAt)) },
     { name: "Outcome", text: (c) => plain(c.outcome) + (c.detail ? `: ${c.detail}` : "") },
     { name: "Decisions", text: (c) => decisions(c) },
-    { name: "Left", text: (c) => left(c) },
+    { name: "Not served", text: (c) => notServed(c) },
     { name: "Depot", text: (c) => c.depotId, ids: true },
     { name: "Lock held by", text: (c) => c.holder ?? "", ids: true },
     { name: "Fence", text: (c) => fence(c) },
@@ -97,8 +97,8 @@ export function decisions(c: Cycle): string {
   return `${c.applied} applied` + (no && `; refused: ${no}`) + (c.handedOver ? `; ${c.handedOver} orders handed over` : "");
 }
 
-// left counts the orders that a cycle left, by reason.
-export function left(c: Cycle): string {
+// notServed counts the orders that a cycle did not serve, by reason.
+export function notServed(c: Cycle): string {
   const counts = new Map<string, number>();
   for (const u of c.unserved) counts.set(u.reason, (counts.get(u.reason) ?? 0) + 1);
   return [...counts].map(([reason, n]) => `${n} ${plain(reason)}`).join(", ") + (c.unservedTotal > c.unserved.length ? ", more" : "");

@@ -1,6 +1,6 @@
 import { clock, el, plain, set, span, svg } from "./dom";
 import { open, time, type Store } from "./store";
-import { decisions, fence, left, refused } from "./tables";
+import { decisions, fence, notServed, refused } from "./tables";
 import type { Cycle, Key, Order } from "./types";
 
 const shown = 10 * 60e3; // ms of the cycles' time line
@@ -32,7 +32,7 @@ export class TimeLine implements View {
     const ago = span(now - time(c.startedAt));
     return (stuck ? `No cycle for ${ago} while orders wait; the last one` : `Last cycle ${ago} ago`) + `, lock held by ${c.holder ?? "nobody"}` +
       (c.fence ? ` with fence ${fence(c)}` : "") + `: snapshot ${c.readMs} ms, solve ${c.solveMs} ms, publish ${c.publishMs} ms; ${decisions(c)}` +
-      (c.unservedTotal ? `; left: ${left(c)}` : "");
+      (c.unservedTotal ? `; not served: ${notServed(c)}` : "");
   }
 
   private plot(now: number, id: string, cycles: Cycle[]): SVGElement {
