@@ -58,8 +58,9 @@ type Config struct {
 	// Plan, if not nil, replaces the seed's plan.
 	Plan []plannedFault
 	// Until, if set, says whether the run has shown what it is for. Until then the plan is
-	// carried out again, twice as slowly each time, so that a slow machine gets something
-	// done between two faults. It gets Faults, HandedOver and the history's Readings.
+	// carried out again, twice as slowly each time and with nothing new from drones and
+	// hospitals, so that a slow machine gets something done between two faults. It gets
+	// Faults, HandedOver and the history's Readings.
 	Until func(soFar Result) bool
 	Log   *slog.Logger
 	// Interceptors are installed on every connection of the product; they make
@@ -375,7 +376,7 @@ func (sim *simulation) run(ctx context.Context) (Result, error) {
 	if sim.cfg.During != nil {
 		during.Go(func() error { return sim.cfg.During(ctx, sim.hosts) })
 	} else {
-		during.Go(func() error { sim.carryOutPlan(ctx); return nil })
+		during.Go(func() error { sim.carryOutPlan(ctx, stopWorld); return nil })
 	}
 	err := during.Wait()
 
@@ -410,8 +411,11 @@ func (sim *simulation) run(ctx context.Context) (Result, error) {
 const slowest = 8
 
 // carryOutPlan injects the planned faults until the run has shown what it is for.
-func (sim *simulation) carryOutPlan(ctx context.Context) {
+func (sim *simulation) carryOutPlan(ctx context.Context, stopWorld func()) {
 	sim.carryOut(ctx, 1)
+	if !sim.shown(ctx) {
+		stopWorld() // or the backlog grows where a machine cannot keep up
+	}
 	for slower := time.Duration(2); slower <= slowest && ctx.Err() == nil && !sim.shown(ctx); slower *= 2 {
 		sim.carryOut(ctx, slower)
 	}
