@@ -17,7 +17,7 @@ import (
 // Manager's messages do not wait for it. Depots form areas as they do by default in optimizers.
 const (
 	explainLimit      = 300 * time.Millisecond
-	explainAreaRadius = 10
+	explainAreaRadius = 13
 )
 
 // explanation answers GET /api/v1/orders/{id}/explanation with why an order waited or was

@@ -53,7 +53,7 @@ func (r stopFlags) params() solver.Params {
 
 // areaFlags holds the flag that groups depots.
 type areaFlags struct {
-	AreaRadius float64 `help:"Depots at most this many km apart are planned by one cycle; 0 plans each depot alone. Use the same value for all optimizers." default:"10" placeholder:"KM" check:"min 0 max 100"`
+	AreaRadius float64 `help:"Depots at most this many km apart are planned by one cycle; 0 plans each depot alone. Use the same value for all optimizers." default:"13" placeholder:"KM" check:"min 0 max 100"`
 }
 
 // amendFlags holds the flags about missions under way.
