@@ -217,7 +217,7 @@ func TestBackend_HistoriesAreLinearizable(t *testing.T) {
 			}
 			t.Logf("%d calls: %s", recorder.Len(), verdict)
 			if verdict != row.want {
-				t.Errorf("seed %d: %d calls are %s, want %s\n%s", seed, recorder.Len(), verdict, row.want, why)
+				t.Errorf("seed %d: %d calls are %s, want %s\n%s", seed, recorder.Len(), verdict, row.want, why())
 			}
 		})
 	}

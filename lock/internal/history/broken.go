@@ -258,10 +258,10 @@ func RefuseBroken(t *testing.T, judges lockspec.Authority, open func(*testing.T)
 		for i, row := range rows {
 			got, why := recorders[i].Check(time.Minute)
 			switch {
-			case got == Violated && row.want == Violated && why != "":
+			case got == Violated && row.want == Violated && why() != "":
 				violated[i]++
 			case got != Linearizable:
-				t.Errorf("%s, history %d: %s after %d calls, want %s\n%s", row.name, seed, got, recorders[i].Len(), row.want, why)
+				t.Errorf("%s, history %d: %s after %d calls, want %s\n%s", row.name, seed, got, recorders[i].Len(), row.want, why())
 			}
 			if row.want == Violated && violated[i] == 0 {
 				missed++

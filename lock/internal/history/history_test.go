@@ -124,10 +124,10 @@ func TestCheck_RejectsBrokenLocks(t *testing.T) {
 				r := flawedHistory(t, row.defect, seed)
 				got, why := r.Check(20 * time.Second)
 				switch {
-				case got == Violated && row.want == Violated && why != "":
+				case got == Violated && row.want == Violated && why() != "":
 					violated++
 				case got != Linearizable:
-					t.Errorf("history %d: %s after %d calls, want %s\n%s", seed, got, r.Len(), row.want, why)
+					t.Errorf("history %d: %s after %d calls, want %s\n%s", seed, got, r.Len(), row.want, why())
 				}
 			}
 			t.Logf("%d of %d histories violated", violated, histories)
@@ -160,7 +160,7 @@ func TestCheck_AllowsAFencePerTry(t *testing.T) {
 			r.add(0, input{kind: Acquire, key: "key", lockID: o.lockID, called: int64(at), returned: int64(at + 5)}, o.out)
 		}
 		if got, why := r.Check(time.Minute); got != row.want {
-			t.Errorf("fence %d: %s, want %s\n%s", row.fence, got, row.want, why)
+			t.Errorf("fence %d: %s, want %s\n%s", row.fence, got, row.want, why())
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestCheck_AllowsABrokenAcquisitionToBeRefused(t *testing.T) {
 		call(Acquire, "a", 70, 75, output{})
 		call(Acquire, "a", 80, 85, output{})
 		if got, why := r.Check(time.Minute); got != want {
-			t.Errorf("broken at %d: %s, want %s\n%s", brokenAt, got, want, why)
+			t.Errorf("broken at %d: %s, want %s\n%s", brokenAt, got, want, why())
 		}
 	}
 }
@@ -219,7 +219,7 @@ func TestCheck_AllowsASlowCallSeveralFences(t *testing.T) {
 				t.Error(err)
 			}
 			if got, why := c.Recorder.Check(time.Minute); got != row.want {
-				t.Errorf("fence %d after %v: %s, want %s\n%s", row.fence, row.takes, got, row.want, why)
+				t.Errorf("fence %d after %v: %s, want %s\n%s", row.fence, row.takes, got, row.want, why())
 			}
 		})
 	}
@@ -269,7 +269,7 @@ func TestCheck_AllowsARepeatedExtensionTwoEnds(t *testing.T) {
 				}
 				c.settling.Wait()
 				if got, why := recorder.Check(time.Minute); got != want {
-					t.Errorf("repeated %t, %s: %s, want %s\n%s", repeated, pause, got, want, why)
+					t.Errorf("repeated %t, %s: %s, want %s\n%s", repeated, pause, got, want, why())
 				}
 			})
 		}
@@ -316,7 +316,7 @@ func TestCheck_AllowsARepeatedExtensionToArriveLate(t *testing.T) {
 			}
 			c.settling.Wait()
 			if got, why := recorder.Check(time.Minute); got != want {
-				t.Errorf("settles after %s: %s, want %s\n%s", settles, got, want, why)
+				t.Errorf("settles after %s: %s, want %s\n%s", settles, got, want, why())
 			}
 		})
 	}
@@ -359,7 +359,7 @@ func TestCheck_AllowsARepeatedReleaseToFindNothing(t *testing.T) {
 				t.Fatal(res, err)
 			}
 			if got, why := recorder.Check(time.Minute); got != want {
-				t.Errorf("%s: %s, want %s\n%s", pause, got, want, why)
+				t.Errorf("%s: %s, want %s\n%s", pause, got, want, why())
 			}
 		})
 	}

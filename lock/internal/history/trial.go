@@ -112,7 +112,7 @@ func (tr Trial) Run(t *testing.T) {
 		calls += recorder.Len()
 		verdict, why := recorder.Check(searchTime)
 		if verdict != want {
-			t.Fatalf("seed %d: after %d acquisitions the history is %s, want %s\n%s", *seed, done, verdict, want, why)
+			t.Fatalf("seed %d: after %d acquisitions the history is %s, want %s\n%s", *seed, done, verdict, want, why())
 		}
 		t.Logf("%d acquisitions in %d calls, %s: %s", done, calls, time.Since(start).Round(time.Second), verdict)
 		recorder.next(counters)
