@@ -254,7 +254,11 @@ func spoiled(seed uint64) solver.Problem {
 }
 
 func FuzzSolve_PlansTheRestOfBadInputWithoutPanic(f *testing.F) {
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 40
+	}
+	for seed := range seeds {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

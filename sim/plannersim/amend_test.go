@@ -36,6 +36,9 @@ func TestRun_AmendsMissionsUnderWay(t *testing.T) {
 // F-CHG-01: no more drones charge at once than there are slots; the others wait, and fewer
 // orders are in time for it.
 func TestRun_NoMoreDronesChargeThanSlots(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans 40 minutes twice; shorter tests run the same code")
+	}
 	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 4, Seed: 3, Duration: 40 * time.Minute, Drones: 12, Amend: true, Standby: true, Slots: 1}
 	cfg := planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}, Position: true}

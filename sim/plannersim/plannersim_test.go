@@ -165,6 +165,9 @@ func TestScenario_ShocksAddUrgentOrdersOfOneHospital(t *testing.T) {
 // A drone that fails loses no order: each is delivered, pending or held. Those that wait
 // at the end are those whose parcels are aboard failed drones.
 func TestRun_HoldsWhatIsAboardFailedDrones(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans two and a half hours; shorter tests run the same code")
+	}
 	s := plannersim.Scenario{Duration: 150 * time.Minute, Quiet: 90 * time.Minute, Drones: 30, PerMinute: 3, Seed: 2, Failures: plannersim.Failures{PerHour: 12, Lasts: time.Hour}}
 	r := run(t, s, solver.Greedy)
 	created := 0

@@ -235,6 +235,9 @@ func TestSetQuotas_OnlyWhereTheyAreCertain(t *testing.T) {
 // always where that leaves out less, at whatever cost, mostly where it only costs
 // less.
 func TestImprove_GeneratesTheRoutesThatAreMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches 120 problems to their ends, on one goroutine; run without -short")
+	}
 	const problems = 120
 	searched, improved := 0, 0
 	for seed := range uint64(problems) {
