@@ -41,7 +41,7 @@ type pace float64
 
 // paces are tried in turn until what a test is about has happened: on a machine that is
 // busy with other work a fast world sees little but timeouts.
-var paces = []pace{40, 20, 10, 5}
+var paces = []pace{40, 20, 10, 5, 2}
 
 // of is the machine time of a run that takes d at the usual pace.
 func (p pace) of(d time.Duration) time.Duration {
