@@ -43,5 +43,5 @@
 // The backends are firestorelock (Google Cloud Firestore), redislock,
 // postgreslock and memlock (one process); locktest is the contract they share.
 //
-// The package must not import a store, nor anything else of this module.
+// The package must not import a store or any other package of this module.
 package lock

@@ -33,8 +33,8 @@ func (r *SweepResult) add(more SweepResult) {
 
 // Sweep handles what no message reports: silent drones, stalled missions, orders past
 // their deadline or without a depot that plans them. It works from ACTIVE missions, bound
-// and IDLE drones and open orders, which need no index on a time. A document that cannot be swept does not stop the
-// others; the errors are joined.
+// and IDLE drones and open orders, which need no index on a time. A document that cannot be
+// swept does not stop the others; the errors are joined.
 //
 // holds, if not nil, is asked after each look at the clock that something is changed by.
 // Once it reports false nothing more is changed and the error is ErrClockSet: a clock that

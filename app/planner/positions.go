@@ -16,8 +16,8 @@ const (
 	// emptyPositionRisk is the accepted probability that a CRITICAL order finds no drone at
 	// its position.
 	emptyPositionRisk = 0.05
-	// standbyShare limits the drones at positions to one in so many: a quarter, as many as
-	// the reserve may have.
+	// standbyShare: at most one drone in this many waits at a position. The reserve has the
+	// same limit.
 	standbyShare = 4
 )
 
@@ -60,8 +60,8 @@ func (m *demand) forPositions() (orders []expectedOrder) {
 }
 
 // positions lists the warehouses at which drones are to wait. Each expected order counts for
-// the warehouse from which it could be delivered soonest. A position needs so many drones that
-// more CRITICAL orders are unlikely before the next drone can be there.
+// the warehouse from which it could be delivered soonest. A position needs enough drones that
+// it is unlikely to run out of them before the next one can get there.
 func (m *demand) positions(f directFlights) []position {
 	list := make([]position, len(f.problem.Warehouses))
 	charges := make([][]float64, len(list))

@@ -263,16 +263,6 @@ func (m *model) foundAnew(after *state, o int, known uint8) *Violation {
 	return nil
 }
 
-// hold is an operator's transaction that holds an order.
-func (m *model) hold(s *state, o int, at moment) *answer {
-	c := call{what: opHold, subject: int8(o), at: at}
-	c.orders[o] = s.Order[o]
-	return m.answerTo(s, c, func(now time.Time) *answer {
-		change, err := m.rules.Hold(m.order(s, o), orderID(o), "asked for", now)
-		return m.record(s, change, err)
-	})
-}
-
 // servable reports whether one of the drones can still be given an order: its area plans
 // the order, or may get it.
 func (m *model) servable(s *state, o *domain.Order, drones []int) bool {

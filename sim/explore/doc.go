@@ -23,9 +23,9 @@
 // first area's also the orders that no depot plans. A cycle hands an order over in a
 // transaction of its own, under its fence and some time after its snapshot: any order of its
 // area to any depot that it saw, more than the planner chooses. Depots are deleted, State
-// Managers may still give orders to them, and the sweeper finds another. An order is wanted
-// elsewhere; another was handed over three times before, so it is once more at most. In
-// "areas" drones report in the fair end only.
+// Managers may still give orders to them, and the sweeper finds another. One order gets a new
+// place of delivery; another was handed over three times before the histories begin, which
+// leaves it one hand-over. In "areas" drones report in the fair end only.
 //
 // Drones fly, hover, give up, break, fall silent and report at most once a tick. The state
 // holds what they really do as well as what the store records, so that the two can be
@@ -71,10 +71,9 @@
 // (package policy's tests show that a batch is the fold of its reports), the lock, the
 // wire format and caches of the adapters. An optimizer amends a mission by any choice of
 // its orders and those that wait; no stop is almost reached. A mission without orders waits
-// until a time; charging would be the same with a battery. Areas of several depots, depots
-// that come, and forged hand-overs are not modelled either; the queries by which the store
-// reads an area's orders are written again as a function of two lines (readByArea). Package
-// faultsim runs the real adapters.
+// until a time; charging would be the same with a battery. Areas of several depots, added
+// depots and forged hand-overs are not modelled either; readByArea restates the queries by
+// which the store reads an area's orders. Package faultsim runs the real adapters.
 //
 // Each world bounds its clock, the messages under way at once, and how often each thing
 // goes wrong. A waiting drone has at most one report under way. Within these bounds,

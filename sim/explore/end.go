@@ -13,7 +13,7 @@ func (s *state) fingerprint() uint64 { return maphash.Comparable(seed, *s) }
 // atRest reports whether nothing is under way, so that a history may end here.
 func (s *state) atRest() bool { return s.Bus[0] == 0 && s.Open[0].Message == 0 }
 
-// fairBudgets is what a fair end may use: it does not go wrong.
+// fairBudgets allow plans and hand-overs in a fair end, and nothing that goes wrong.
 var fairBudgets = budgets{Cycle: 200, HandOver: 200}
 
 // lastTick is the tick at which a fair end is judged.

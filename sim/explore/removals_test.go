@@ -763,7 +763,7 @@ func TestExplore_NoticesEveryRemovedRule(t *testing.T) {
 			case r.why != "":
 				limit = 3_000
 			case testing.Short() && r.steps > 5:
-				t.Skipf("the history that shows it has %d steps, and all shorter ones come first, for seconds; run without -short", r.steps)
+				t.Skipf("takes seconds: it searches every history of up to %d steps; run without -short", r.steps)
 			}
 			got := r.explore(limit)
 			switch {

@@ -461,13 +461,13 @@ func (m *model) do(s state, a action) (state, *Violation) {
 		}
 	case doHold:
 		s.Left.Hold--
-		v = m.commit(&s, m.hold(&s, int(a.A), s.Now), true)
+		v = m.commit(&s, m.hold(&s, int(a.A), false, s.Now), true)
 	case doDelete:
 		s.Left.Delete--
 		s.Depots &^= 1 << a.A
 	case doRelease:
 		s.Left.Release--
-		v = m.commit(&s, m.release(&s, int(a.A), s.Now), true)
+		v = m.commit(&s, m.hold(&s, int(a.A), true, s.Now), true)
 	case doClear:
 		s.Emergency &^= 1 << a.A
 		v = m.commit(&s, m.clear(&s, int(a.A), s.Now), true)

@@ -378,11 +378,15 @@ func (m *model) sweepOrder(s *state, o int, at moment) *answer {
 	})
 }
 
-func (m *model) release(s *state, o int, at moment) *answer {
-	c := call{what: opRelease, subject: int8(o), at: at}
+// hold is an operator's transaction that holds an order, or releases it.
+func (m *model) hold(s *state, o int, release bool, at moment) *answer {
+	c, decide := call{what: opHold, subject: int8(o), at: at}, m.rules.Hold
+	if release {
+		c.what, decide = opRelease, m.rules.Release
+	}
 	c.orders[o] = s.Order[o]
 	return m.answerTo(s, c, func(now time.Time) *answer {
-		change, err := m.rules.Release(m.order(s, o), orderID(o), "released", now)
+		change, err := decide(m.order(s, o), orderID(o), "asked for", now)
 		return m.record(s, change, err)
 	})
 }
