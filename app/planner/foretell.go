@@ -68,9 +68,9 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 		leg := at.DistanceMetres(route[next].Position)
 		arrives := clock.Add(flightTime(&drone, leg))
 		if arrives.After(now) {
-			flown := leg * now.Sub(clock).Seconds() / arrives.Sub(clock).Seconds()
-			at, clock = at.Towards(route[next].Position, flown), now
-			drone.BatteryPercent -= flown / 1000 * drone.ConsumptionWith(aboard.kg)
+			halfway := at.Towards(route[next].Position, leg*now.Sub(clock).Seconds()/arrives.Sub(clock).Seconds())
+			drone.BatteryPercent -= at.DistanceMetres(halfway) / 1000 * drone.ConsumptionWith(aboard.kg)
+			at, clock = halfway, now
 			break
 		}
 		drone.BatteryPercent -= leg / 1000 * drone.ConsumptionWith(aboard.kg)
@@ -121,13 +121,13 @@ func cargoOf(f domain.Flight, next int) cargo {
 	return c
 }
 
-// weight of an order's parcel. One whose order is not known may weigh all that the drone
-// can carry.
+// weight of an order's parcel. One whose order is not known, as that of the latest delivery,
+// may fill the drone.
 func (c *cargo) weight(id domain.OrderID) float64 {
 	if i := slices.IndexFunc(c.flight.Orders, func(o domain.Order) bool { return o.ID == id }); i >= 0 {
 		return c.flight.Orders[i].WeightKg
 	}
-	return c.flight.Drone.PayloadCapacityKg
+	return max(0, c.flight.Drone.PayloadCapacityKg-c.kg)
 }
 
 // before is what was aboard on the way to a stop after which this is.

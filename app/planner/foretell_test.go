@@ -117,7 +117,7 @@ func TestPlanner_ForetellsNoMoreChargeThanADroneWillHave(t *testing.T) {
 		j.flyUntil(flights[0])
 		// Less than 75 m behind a stop it may be on the way to it.
 		turnsBack := 2 * 0.075 * (model.DefaultConsumptionPercentPerKm + j.capacity*j.flight.Drone.ConsumptionPerKmKg)
-		if foretold := flights[0].Drone.BatteryPercent; foretold > max(0, j.charge)+1e-3 || foretold < j.charge-turnsBack {
+		if foretold := flights[0].Drone.BatteryPercent; foretold > max(0, j.charge)+1e-9 || foretold < j.charge-turnsBack {
 			rt.Errorf("it will have %.4f %%, foretold are %.4f %%", j.charge, foretold)
 		}
 	})
