@@ -77,6 +77,7 @@ func TestTelemetry_CommitsChangesAtOnceAndPositionsOnceASecond(t *testing.T) {
 		f.say(100*time.Millisecond, domain.DroneMoving, "A", "B", "A")
 		f.say(300*time.Millisecond, domain.DroneMoving, "C")
 		f.say(400*time.Millisecond, domain.DroneMoving, "A", "C")
+		f.say(950*time.Millisecond, domain.DroneMoving, "B")
 		f.say(1200*time.Millisecond, domain.DroneMoving, "A", "B")
 		f.say(1210*time.Millisecond, domain.DroneIdle, "A")
 		f.say(1220*time.Millisecond, domain.DroneIdle, "A") // which delays nothing
@@ -87,8 +88,8 @@ func TestTelemetry_CommitsChangesAtOnceAndPositionsOnceASecond(t *testing.T) {
 			"0s: A",
 			"20ms: B",
 			"300ms: C",
-			"1.05s: A A A B", // A's second is over at 1 s, B's at 1.02 s
-			"1.23s: A A A",   // B may wait
+			"1.05s: A A A B B", // A's second is over at 1 s, B's at 1.02 s
+			"1.23s: A A A",     // B may wait
 			"1.35s: C",
 			"1.6s: A B",
 		}
@@ -99,8 +100,37 @@ func TestTelemetry_CommitsChangesAtOnceAndPositionsOnceASecond(t *testing.T) {
 			t.Errorf("%d messages are still held", n)
 		}
 		// F-OBS-01: each tier has its latencies.
-		if status, position := f.meter.Latency(LatencyStatus).Count(), f.meter.Latency(LatencyPosition).Count(); status != 2 || position != 11 {
-			t.Errorf("%d latencies of changes and %d of positions, want 2 and 11", status, position)
+		if status, position := f.meter.Latency(LatencyStatus).Count(), f.meter.Latency(LatencyPosition).Count(); status != 2 || position != 12 {
+			t.Errorf("%d latencies of changes and %d of positions, want 2 and 12", status, position)
+		}
+	})
+}
+
+// F-BAT-01: drones that report once a second, give or take, do not wait until their
+// second is over, not even after a late report. Those that report more often do.
+func TestTelemetry_DelaysNoDroneThatReportsOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		var want []string
+		for n := range 60 {
+			at := time.Duration(n)*time.Second + time.Duration(n%4)*30*time.Millisecond + 7*time.Millisecond
+			if n == 20 {
+				at += 400 * time.Millisecond
+			}
+			f.say(at, domain.DroneMoving, "A")
+			commit := nextTick(f.began.Add(at)).Sub(f.began)
+			switch n {
+			case 0, 20:
+				commit = at // its second is over
+			case 21:
+				commit = 21450 * time.Millisecond // 600 ms after the late one: waits for its second
+			}
+			want = append(want, fmt.Sprintf("%v: A", commit))
+		}
+		time.Sleep(time.Second)
+		f.stop()
+		if !slices.Equal(f.commits, want) {
+			t.Errorf("committed\n%s\nwant\n%s", strings.Join(f.commits, "\n"), strings.Join(want, "\n"))
 		}
 	})
 }
@@ -123,7 +153,7 @@ func TestTelemetry_ForgetsSilentDrones(t *testing.T) {
 		f.say(90*time.Second, domain.DroneMoving, "B")
 		f.say(11*time.Minute+time.Second, domain.DroneMoving)
 		f.stop()
-		if known := slices.Collect(maps.Keys(f.shard.written)); !slices.Equal(known, []domain.DroneID{"B"}) {
+		if known := slices.Collect(maps.Keys(f.shard.seen)); !slices.Equal(known, []domain.DroneID{"B"}) {
 			t.Errorf("after eleven minutes %v are remembered, want B", known)
 		}
 		if f.forgot != 11 {

@@ -49,7 +49,9 @@ type report struct {
 
 // telemetryShard gathers the reports of its drones and commits them: after gather
 // when one changes more than its drone's whereabouts, otherwise when the drone's
-// document may be written again.
+// document may be written again. A drone that reports no more often than its document
+// may be written does not wait: the commits would fall behind its reports a little each
+// time, until a report waits as long as the next one takes to come.
 type telemetryShard struct {
 	*settler
 	sampling sampling
@@ -64,11 +66,14 @@ type telemetryShard struct {
 
 	waiting map[domain.DroneID][]report
 	due     map[domain.DroneID]time.Time // when a waiting drone must be committed
-	written map[domain.DroneID]time.Time // when a drone was last committed
-	next    time.Time                    // the earliest of due
+	seen    map[domain.DroneID]sighting
+	next    time.Time // the earliest of due
 
 	letters sync.WaitGroup // dead letters being published
 }
+
+// sighting is when a drone last reported and was last committed.
+type sighting struct{ reported, written time.Time }
 
 // never is the due time when nothing is due.
 func never() time.Time { return time.Now().Add(time.Hour) }
@@ -76,6 +81,10 @@ func never() time.Time { return time.Now().Add(time.Hour) }
 // tick rounds the times at which positions are committed, so that drones due at
 // about the same time share a commit.
 const tick = 50 * time.Millisecond
+
+// steadiness is the part of the time between two commits by which a report may come
+// early and still not wait.
+const steadiness = 10
 
 // maxBatch bounds the drones of one commit.
 const maxBatch = 250
@@ -89,7 +98,7 @@ func newTelemetryPipeline(s *settler, cfg Config, newApplier func() TelemetryApp
 			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition),
 			waiting: map[domain.DroneID][]report{},
 			due:     map[domain.DroneID]time.Time{},
-			written: map[domain.DroneID]time.Time{},
+			seen:    map[domain.DroneID]sighting{},
 		})
 	}
 	return p
@@ -173,19 +182,26 @@ func (s *telemetryShard) drain() {
 
 // add files a report under its drone and dates the drone's next commit.
 func (s *telemetryShard) add(r report) {
-	id := r.DroneID
+	id, now := r.DroneID, time.Now()
 	r.urgent = s.applier.Urgent(r.Telemetry)
 	s.waiting[id] = append(s.waiting[id], r)
 	due, waits := s.due[id]
+	last := s.seen[id]
 	if !waits {
-		due = s.written[id].Add(s.coalesce).Truncate(tick).Add(tick)
+		due = nextTick(last.written.Add(s.coalesce))
+	}
+	if now.Sub(last.reported) >= s.coalesce-s.coalesce/steadiness {
+		due = earliest(due, nextTick(now))
 	}
 	if r.urgent {
-		due = earliest(due, time.Now().Add(s.gather))
+		due = earliest(due, now.Add(s.gather))
 	}
+	s.seen[id] = sighting{now, last.written}
 	s.due[id] = due
 	s.next = earliest(s.next, due)
 }
+
+func nextTick(t time.Time) time.Time { return t.Truncate(tick).Add(tick) }
 
 func earliest(a, b time.Time) time.Time {
 	if b.Before(a) {
@@ -207,7 +223,7 @@ func (s *telemetryShard) dueBy(then time.Time) []report {
 		batch = append(batch, s.waiting[id]...)
 		delete(s.waiting, id)
 		delete(s.due, id)
-		s.written[id] = time.Now()
+		s.seen[id] = sighting{s.seen[id].reported, time.Now()}
 	}
 	return batch
 }
@@ -311,12 +327,12 @@ func (s *telemetryShard) timeClass(r report) {
 	record(tier, s.now().Sub(r.msg.PublishTime), traced)
 }
 
-// forget drops the times of drones that no longer report.
+// forget drops the sightings of drones that no longer report.
 func (s *telemetryShard) forget() {
 	now := time.Now()
-	for id, at := range s.written {
-		if now.Sub(at) > 10*time.Minute {
-			delete(s.written, id)
+	for id, last := range s.seen {
+		if now.Sub(last.reported) > 10*time.Minute {
+			delete(s.seen, id)
 		}
 	}
 	s.applier.Forget()

@@ -173,6 +173,9 @@ type ChargingReport struct {
 type LatencyReport struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
+	// StatusP99 is that of the reports that change a drone's status. Others wait up
+	// to a second if their drone reports more than once a second.
+	StatusP99 float64 `json:"statusP99"`
 }
 
 // InvariantReport is the result of the invariant checker.
@@ -256,7 +259,10 @@ func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 	r.Firestore = m.FirestoreTotals()
 	// Latencies are measured on the simulated clock.
 	h := m.Latency(pubsubio.TopicTelemetry)
-	r.LatencyMs = LatencyReport{P50: millis(h.Quantile(0.5)) / speed, P99: millis(h.Quantile(0.99)) / speed}
+	r.LatencyMs = LatencyReport{
+		P50: millis(h.Quantile(0.5)) / speed, P99: millis(h.Quantile(0.99)) / speed,
+		StatusP99: millis(m.Latency(pubsubio.LatencyStatus).Quantile(0.99)) / speed,
+	}
 	r.FirestorePerThousand = m.CostPerThousand()
 }
 
@@ -311,7 +317,7 @@ func (r Report) print(w *bytes.Buffer) {
 	}
 	latency := "no telemetry was applied"
 	if r.Telemetry.Applied > 0 {
-		latency = fmt.Sprintf("publish to commit of telemetry: p50 %.1f ms, p99 %.1f ms", r.LatencyMs.P50, r.LatencyMs.P99)
+		latency = fmt.Sprintf("publish to commit of telemetry: p50 %.1f ms, p99 %.1f ms, of changes of status %.1f ms", r.LatencyMs.P50, r.LatencyMs.P99, r.LatencyMs.StatusP99)
 	}
 	if r.FirstTelemetryMs > 0 {
 		latency += fmt.Sprintf("; first telemetry applied after %.0f ms", r.FirstTelemetryMs)

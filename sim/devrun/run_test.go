@@ -402,9 +402,9 @@ func TestRun_ReportsNothingWithoutAReadableHistory(t *testing.T) {
 // A run too short for telemetry has no latency, rather than one of 0 ms.
 func TestReport_ShowsNoLatencyWithoutTelemetry(t *testing.T) {
 	for want, r := range map[string]devrun.Report{
-		"latency     no telemetry was applied\n":                               {},
-		"latency     publish to commit of telemetry: p50 0.0 ms, p99 0.0 ms\n": {Telemetry: devrun.TelemetryReport{Applied: 1}},
-		"p50 0.0 ms, p99 0.0 ms; first telemetry applied after 62 ms\n":        {Telemetry: devrun.TelemetryReport{Applied: 1}, FirstTelemetryMs: 62},
+		"latency     no telemetry was applied\n":                                                            {},
+		"latency     publish to commit of telemetry: p50 0.0 ms, p99 0.0 ms, of changes of status 0.0 ms\n": {Telemetry: devrun.TelemetryReport{Applied: 1}},
+		"p50 0.0 ms, p99 0.0 ms, of changes of status 0.0 ms; first telemetry applied after 62 ms\n":        {Telemetry: devrun.TelemetryReport{Applied: 1}, FirstTelemetryMs: 62},
 	} {
 		var printed strings.Builder
 		err := r.Print(&printed)

@@ -28,6 +28,9 @@ type status struct {
 const (
 	redrawEvery = 500 * time.Millisecond
 	printEvery  = 5 * time.Second
+	// latencyOver is the time whose reports the status shows the latency of. Over the
+	// whole run, a slow start would hide the rest.
+	latencyOver = 30 * time.Second
 )
 
 // run prints until ctx ends.
@@ -42,6 +45,7 @@ func (s status) run(ctx context.Context) {
 	defer counting.Wait()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	latency := latestOf{histogram: s.meter.Latency(pubsubio.TopicTelemetry), over: latencyOver}
 	var last int64
 	lastAt := time.Now()
 	started, warned := lastAt, false
@@ -60,7 +64,7 @@ func (s status) run(ctx context.Context) {
 		row := statusRow{
 			elapsed: s.elapsed(), reportsPerSecond: float64(applied-last) / time.Since(lastAt).Seconds(),
 			storeCounts: counts.copy(), cycles: s.meter.Cycles.Count(meter.CycleRun),
-			p99: time.Duration(float64(s.meter.Latency(pubsubio.TopicTelemetry).Quantile(0.99)) / s.speed),
+			p99: time.Duration(float64(latency.look(time.Now()).Quantile(0.99)) / s.speed),
 		}
 		last, lastAt = applied, time.Now()
 		if s.console.terminal {
@@ -72,6 +76,34 @@ func (s status) run(ctx context.Context) {
 }
 
 func (s status) elapsed() time.Duration { return s.now().Sub(s.began).Truncate(time.Second) }
+
+// latestOf tells what a histogram has recorded lately.
+type latestOf struct {
+	histogram *meter.Histogram
+	over      time.Duration
+	looks     []look
+}
+
+// look is what the histogram had recorded at a time.
+type look struct {
+	at       time.Time
+	recorded *meter.Histogram
+}
+
+// look returns what was recorded since the last look that is as old as over; everything
+// until there is one.
+func (l *latestOf) look(now time.Time) *meter.Histogram {
+	for len(l.looks) > 1 && now.Sub(l.looks[1].at) >= l.over {
+		l.looks = l.looks[1:]
+	}
+	earlier := &meter.Histogram{}
+	if len(l.looks) > 0 && now.Sub(l.looks[0].at) >= l.over {
+		earlier = l.looks[0].recorded
+	}
+	recorded := l.histogram.Since(&meter.Histogram{})
+	l.looks = append(l.looks, look{now, recorded})
+	return recorded.Since(earlier)
+}
 
 // countStore keeps the counts up to date until ctx ends. Counting takes longer the
 // more there is to count, so it waits ten times as long as it took.
@@ -138,7 +170,7 @@ type statusRow struct {
 	elapsed          time.Duration // simulated
 	reportsPerSecond float64       // machine time
 	cycles           int64
-	p99              time.Duration // machine time
+	p99              time.Duration // machine time, over latencyOver
 }
 
 // line is the row for a log.

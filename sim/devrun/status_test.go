@@ -71,6 +71,30 @@ func TestStatus_IsRedrawnInPlaceAndNeverWrapped(t *testing.T) {
 	}
 }
 
+// F-API-02: the latency on show is that of the latest reports, so a slow start does not
+// stay on show.
+func TestStatus_ShowsTheLatencyOfTheLatestReports(t *testing.T) {
+	var h meter.Histogram
+	latency, began := latestOf{histogram: &h, over: 30 * time.Second}, time.Now()
+	for _, c := range []struct {
+		after time.Duration
+		took  time.Duration
+		want  time.Duration // at least, of the slowest on show
+	}{
+		{0, time.Second, time.Second},
+		{10 * time.Second, 10 * time.Millisecond, time.Second},
+		{29 * time.Second, 10 * time.Millisecond, time.Second},
+		{31 * time.Second, 10 * time.Millisecond, 10 * time.Millisecond},
+		{35 * time.Second, 100 * time.Millisecond, 100 * time.Millisecond},
+		{90 * time.Second, 20 * time.Millisecond, 20 * time.Millisecond},
+	} {
+		h.Record(c.took)
+		if got := latency.look(began.Add(c.after)).Quantile(1); got < c.want || got > c.want*9/8 {
+			t.Errorf("after %v the slowest report took %v, want about %v", c.after, got, c.want)
+		}
+	}
+}
+
 func countsAt(at time.Time) *storeCounts {
 	var c storeCounts
 	c.set(map[domain.OrderStatus]int64{domain.OrderPending: 1234567, domain.OrderSolving: 0, domain.OrderAssigned: 12345678, domain.OrderInDelivery: 123456, domain.OrderDelivered: 123456789,
