@@ -13,7 +13,9 @@ type HandOvers struct {
 	CycleID CycleID
 	DepotID DepotID // names the area, and its lock issued the fence
 	Fence   string
-	List    []HandOver
+	// AreaRadius, in km, is by which its areas are made; see policy.AreasOf.
+	AreaRadius float64
+	List       []HandOver
 }
 
 // MaxHandOvers is how often one order is handed over.

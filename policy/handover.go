@@ -10,19 +10,22 @@ import (
 
 // Reasons against handing an order over.
 const (
-	ReasonPlannedElsewhere Reason = "PLANNED_ELSEWHERE" // another depot plans it by now
+	ReasonPlannedElsewhere Reason = "PLANNED_ELSEWHERE" // another depot or area plans it by now
 	ReasonDepotUnknown     Reason = "DEPOT_UNKNOWN"
 	ReasonHandedOverBefore Reason = "HANDED_OVER_BEFORE" // by the depot that is to have it
 	ReasonTooManyHandOvers Reason = "TOO_MANY_HAND_OVERS"
 )
 
 // HandOverOrder makes another depot plan an order that waits. order is nil if there is
-// none; known says whether depot h.To exists. No depot gets an order back, and an
-// order is handed over domain.MaxHandOvers times at most, so that it is not passed on for
-// ever. A hand-over voids no plan: it happens beside decisions about the order, of which
-// the first to be applied wins.
-func HandOverOrder(order *domain.Order, known bool, h domain.HandOver, cycle domain.CycleID, now time.Time) (Change, error) {
+// none; areas are those by now, by is the cycle that hands the order over. Only the
+// area that plans an order does: a cycle that began before the depots were regrouped leaves
+// it. No depot gets an order back, and an order is handed over domain.MaxHandOvers times at
+// most, so that it is not passed on for ever. A hand-over voids no plan: it happens beside
+// decisions about the order, of which the first to be applied wins.
+func HandOverOrder(order *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (Change, error) {
 	id := string(h.OrderID)
+	from, planned := AreaOf(areas, h.From)
+	_, known := AreaOf(areas, h.To)
 	switch {
 	case order == nil:
 		return Change{}, reject(ReasonNotFound, id, "no such order")
@@ -32,6 +35,8 @@ func HandOverOrder(order *domain.Order, known bool, h domain.HandOver, cycle dom
 		return Change{}, reject(ReasonOrderHeld, id, "it waits for an operator")
 	case order.PlanningDepotID != h.From:
 		return Change{}, reject(ReasonPlannedElsewhere, id, "depot %q plans it, not %q", order.PlanningDepotID, h.From)
+	case !planned || from.ID() != by.DepotID:
+		return Change{}, reject(ReasonPlannedElsewhere, id, "depot %q, which plans it, is not in the area of depot %q", h.From, by.DepotID)
 	case !known:
 		return Change{}, reject(ReasonDepotUnknown, id, "no depot %q; hand it over to one that exists", h.To)
 	case h.To == h.From || slices.Contains(order.HandedOverBy, h.To):
@@ -42,7 +47,7 @@ func HandOverOrder(order *domain.Order, known bool, h domain.HandOver, cycle dom
 	o := *order
 	o.PlanningDepotID, o.PlanningSince = h.To, now
 	o.HandedOverBy = append(slices.Clone(o.HandedOverBy), h.From)
-	r := &recorder{now: now, cause: domain.CauseCycle, cycle: cycle}
+	r := &recorder{now: now, cause: domain.CauseCycle, cycle: by.CycleID}
 	r.order(*order, &o, fmt.Sprintf("handed over by depot %s to %s: %s", h.From, h.To, h.Reason))
 	return r.change, nil
 }

@@ -84,25 +84,32 @@ func TestHandOverOrder(t *testing.T) {
 		return &o
 	}
 	toB := domain.HandOver{OrderID: "O1", From: "A", To: "B", Reason: "no_drone_free"}
+	toNone := domain.HandOver{OrderID: "O1", From: "A", To: "NONE"}
+	alone, joined := []domain.Area{{Depots: threeDepots[1:2]}, {Depots: threeDepots[:1]}}, []domain.Area{{Depots: []domain.Depot{{ID: "0"}, {ID: "A"}}}, {Depots: threeDepots[:1]}}
 	for _, c := range []struct {
 		what  string
 		order *domain.Order
-		known bool
+		areas []domain.Area
+		by    domain.DepotID
 		h     domain.HandOver
 		want  Reason
 	}{
-		{"no order", nil, true, toB, ReasonNotFound},
-		{"assigned", but(func(o *domain.Order) { o.Status = domain.OrderAssigned }), true, toB, ReasonNotPending},
-		{"held", but(func(o *domain.Order) { o.Held = true }), true, toB, ReasonOrderHeld},
-		{"another depot's", but(func(o *domain.Order) { o.PlanningDepotID = "C" }), true, toB, ReasonPlannedElsewhere},
-		{"handed over already", but(func(o *domain.Order) { o.PlanningDepotID = "B" }), true, toB, ReasonPlannedElsewhere},
-		{"to no depot", &waits, false, toB, ReasonDepotUnknown},
-		{"to itself", &waits, true, domain.HandOver{OrderID: "O1", From: "A", To: "A"}, ReasonHandedOverBefore},
-		{"back", but(func(o *domain.Order) { o.HandedOverBy = []domain.DepotID{"B"} }), true, toB, ReasonHandedOverBefore},
-		{"too often", but(func(o *domain.Order) { o.HandedOverBy = []domain.DepotID{"C", "D", "E", "F"} }), true, toB, ReasonTooManyHandOvers},
-		{"waits", &waits, true, toB, ""},
+		{"no order", nil, alone, "A", toB, ReasonNotFound},
+		{"assigned", but(func(o *domain.Order) { o.Status = domain.OrderAssigned }), alone, "A", toB, ReasonNotPending},
+		{"held", but(func(o *domain.Order) { o.Held = true }), alone, "A", toB, ReasonOrderHeld},
+		{"another depot's", but(func(o *domain.Order) { o.PlanningDepotID = "C" }), alone, "A", toB, ReasonPlannedElsewhere},
+		{"handed over already", but(func(o *domain.Order) { o.PlanningDepotID = "B" }), alone, "A", toB, ReasonPlannedElsewhere},
+		{"another area's", &waits, alone, "B", toB, ReasonPlannedElsewhere},
+		{"its depot has joined another area", &waits, joined, "A", toB, ReasonPlannedElsewhere},
+		{"its depot is gone", &waits, alone[1:], "A", toB, ReasonPlannedElsewhere},
+		{"to no depot", &waits, alone, "A", toNone, ReasonDepotUnknown},
+		{"to itself", &waits, alone, "A", domain.HandOver{OrderID: "O1", From: "A", To: "A"}, ReasonHandedOverBefore},
+		{"back", but(func(o *domain.Order) { o.HandedOverBy = []domain.DepotID{"B"} }), alone, "A", toB, ReasonHandedOverBefore},
+		{"too often", but(func(o *domain.Order) { o.HandedOverBy = []domain.DepotID{"C", "D", "E", "F"} }), alone, "A", toB, ReasonTooManyHandOvers},
+		{"by the area that its depot has joined", &waits, joined, "0", toB, ""},
+		{"waits", &waits, alone, "A", toB, ""},
 	} {
-		change, err := HandOverOrder(c.order, c.known, c.h, "CYCLE", now)
+		change, err := HandOverOrder(c.order, c.areas, domain.HandOvers{CycleID: "CYCLE", DepotID: c.by}, c.h, now)
 		if got, _ := ReasonOf(err); got != c.want || (err == nil) == change.Empty() {
 			t.Errorf("%s: %v, want %q; change %+v", c.what, err, c.want, change)
 		}

@@ -17,9 +17,9 @@ const handedOverAtOnce = 100
 // cycle's fence is refused, which leaves all orders as they are, and otherwise a failure of
 // the store; then refusals are of the orders before, in the order of the list.
 //
-// Cost: for every 100 orders 3 RPCs, 1 read for each order, for each depot that gets one and
-// for the fence, and 2 writes for each order. For the first change of a cycle 1 RPC, 2 reads
-// and 1 write more.
+// Cost: for every 100 orders 4 RPCs, 1 read for each order, for each depot and for the
+// fence, and 2 writes for each order. For the first change of a cycle 1 RPC, 2 reads and 1
+// write more.
 func (s *Store) HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error) {
 	for part := range slices.Chunk(h.List, handedOverAtOnce) {
 		some := h
@@ -36,7 +36,7 @@ func (s *Store) HandOver(ctx context.Context, h domain.HandOvers) (refusals []er
 func (s *Store) handOverSome(ctx context.Context, h domain.HandOvers) (refusals []error, _ error) {
 	err := s.transactWithCounter(ctx, func(t *txn) error {
 		refusals = make([]error, len(h.List))
-		verdict, known, err := t.readHandOvers(h)
+		verdict, areas, err := t.readHandOvers(h)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (s *Store) handOverSome(ctx context.Context, h domain.HandOvers) (refusals 
 			if o, ok := t.orders[one.OrderID]; ok {
 				order = &o
 			}
-			change, refusal := policy.HandOverOrder(order, known[one.To], one, h.CycleID, t.now)
+			change, refusal := policy.HandOverOrder(order, areas, h, one, t.now)
 			if refusals[i] = refusal; refusal != nil {
 				continue
 			}
@@ -61,43 +61,35 @@ func (s *Store) handOverSome(ctx context.Context, h domain.HandOvers) (refusals 
 	return refusals, err
 }
 
-// readHandOvers reads the orders and whether the depots that are to have them are known,
-// and judges the fence.
-func (t *txn) readHandOvers(h domain.HandOvers) (v policy.Verdict, known map[domain.DepotID]bool, _ error) {
+// readHandOvers reads the orders and the areas that the depots make by now, and judges the
+// fence.
+func (t *txn) readHandOvers(h domain.HandOvers) (v policy.Verdict, areas []domain.Area, _ error) {
 	s := t.store
+	depots, err := readDepots(t.Documents(s.client.Collection(Depots)), "") // malformed ones are in no area
+	if err != nil {
+		return v, nil, err
+	}
 	var orders []domain.OrderID
-	var depots []domain.DepotID
 	for _, one := range h.List {
 		orders = append(orders, one.OrderID)
-		if !slices.Contains(depots, one.To) {
-			depots = append(depots, one.To)
-		}
 	}
-	read := append(refs(s, Depots, depots), s.doc(Control, controlID(h.DepotID)))
-	snaps, err := t.get(append(read, refs(s, Orders, orders)...)...)
+	snaps, err := t.get(append(refs(s, Orders, orders), s.doc(Control, controlID(h.DepotID)))...)
 	if err != nil {
 		return v, nil, err
 	}
-	known = make(map[domain.DepotID]bool, len(depots))
-	for i, id := range depots {
-		if snaps[i].Exists() {
-			_, err := decodeDepot(snaps[i])
-			known[id] = err == nil // a malformed one has no cycles
-		}
-	}
-	fence, err := decodeFence(snaps[len(depots)])
-	if err != nil {
-		return v, nil, err
-	}
-	for _, snap := range snaps[len(depots)+1:] {
+	for _, snap := range snaps[:len(orders)] {
 		if err := t.addOrder(snap); err != nil {
 			return v, nil, err
 		}
+	}
+	fence, err := decodeFence(snaps[len(orders)])
+	if err != nil {
+		return v, nil, err
 	}
 	state := policy.DecisionState{Fences: policy.Fences{h.DepotID: fence}}
 	if err := t.readFences(&state, domain.Decision{DepotID: h.DepotID, Fence: h.Fence}); err != nil {
 		return v, nil, err
 	}
 	v, err = s.assignment.AdmitHandOvers(state, h)
-	return v, known, err
+	return v, policy.AreasOf(depots.known, h.AreaRadius), err
 }

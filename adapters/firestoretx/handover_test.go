@@ -163,6 +163,24 @@ func TestStore_HandsOrdersOver(t *testing.T) {
 	if o := c.order(t, "O-B"); o.PlanningDepotID != depot.ID || o.Revision != 1 {
 		t.Errorf("to no depot: %+v", o)
 	}
+	// The depots are regrouped: one with a lower id joins the area, and names it.
+	if err := c.Setup(t.Context(), []domain.Depot{{ID: "A-NEAR", Position: depot.Position}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	late := handOvers(second, "O-B")
+	late.AreaRadius = 3
+	if refusals, err = c.HandOver(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	wantReason(t, refusals[0], policy.ReasonPlannedElsewhere)
+	late.DepotID, late.Fence = far.ID, c.begin(t, far.ID) // another area's cycle
+	if refusals, err = c.HandOver(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	wantReason(t, refusals[0], policy.ReasonPlannedElsewhere)
+	if o := c.order(t, "O-B"); o.PlanningDepotID != depot.ID || o.Revision != 1 {
+		t.Errorf("handed over by another area: %+v", o)
+	}
 	refusals, err = c.HandOver(t.Context(), handOvers(second, "O-A"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 const handOverTimeout = 10 * time.Second
 
 // handOver gives orders that the area cannot serve in time to other areas that can. It notes
-// in the record and in the reasons of the unserved orders what it handed over. If it fails
-// the orders stay, and the next cycle tries again.
+// in the record and in the reasons of the unserved orders what it handed over, and what was
+// refused. If it fails the orders stay, and the next cycle tries again.
 func (r *Runner) handOver(lease context.Context, c *domain.Cycle, p cyclePlan) {
 	left := planner.LeftoversOf(p.problem, p.unserved, p.obstacles, p.snapshot)
 	depots := left.Depots()
@@ -30,7 +31,7 @@ func (r *Runner) handOver(lease context.Context, c *domain.Cycle, p cyclePlan) {
 		r.log.WarnContext(ctx, "other areas not read; no order is handed over", slog.Any("err", err))
 		return
 	}
-	h := domain.HandOvers{CycleID: c.ID, DepotID: c.DepotID, Fence: c.Fence, List: left.HandOvers(elsewhere)}
+	h := domain.HandOvers{CycleID: c.ID, DepotID: c.DepotID, Fence: c.Fence, AreaRadius: r.cfg.AreaRadius, List: left.HandOvers(elsewhere)}
 	if len(h.List) == 0 {
 		return
 	}
@@ -38,21 +39,26 @@ func (r *Runner) handOver(lease context.Context, c *domain.Cycle, p cyclePlan) {
 	if err != nil {
 		r.log.WarnContext(ctx, "orders not handed over", slog.Any("err", err))
 	}
-	to := map[string]domain.DepotID{}
-	for i, refusal := range refusals {
-		one := h.List[i]
-		if refusal != nil {
-			reason, _ := policy.ReasonOf(refusal)
-			r.log.InfoContext(ctx, "order not handed over", slog.String("order_id", string(one.OrderID)), slog.String("reason", string(reason)), slog.Any("err", refusal))
-			continue
+	notes := map[string]string{}
+	for i, one := range h.List {
+		refusal := err // of the fence, or a failure
+		if i < len(refusals) {
+			refusal = refusals[i]
 		}
-		to[string(one.OrderID)] = one.To
-		r.log.InfoContext(ctx, "order handed over", slog.String("order_id", string(one.OrderID)), slog.String("from", string(one.From)),
-			slog.String("to", string(one.To)), slog.String("reason", one.Reason))
+		reason, refused := policy.ReasonOf(refusal)
+		switch {
+		case refused:
+			notes[string(one.OrderID)] = fmt.Sprintf("its hand-over to depot %s was refused: %s", one.To, reason)
+			r.log.InfoContext(ctx, "order not handed over", slog.String("order_id", string(one.OrderID)), slog.String("reason", string(reason)), slog.Any("err", refusal))
+		case refusal == nil:
+			notes[string(one.OrderID)] = "handed over to depot " + string(one.To)
+			c.HandedOver++
+			r.log.InfoContext(ctx, "order handed over", slog.String("order_id", string(one.OrderID)), slog.String("from", string(one.From)),
+				slog.String("to", string(one.To)), slog.String("reason", one.Reason))
+		}
 	}
-	c.HandedOver = len(to)
-	r.meter.Cycles.HandedOver.Add(int64(len(to)))
-	sayHandedOver(p.unserved, to)
+	r.meter.Cycles.HandedOver.Add(int64(c.HandedOver))
+	addNotes(p.unserved, notes)
 }
 
 // lookElsewhere reads what decides whether orders are handed over to the depots.
@@ -73,17 +79,17 @@ func (r *Runner) lookElsewhere(ctx context.Context, depots []domain.Depot, allDr
 	return e, err
 }
 
-// sayHandedOver adds to the reasons of the unserved orders where they were handed over.
-func sayHandedOver(unserved []solver.Unserved, to map[string]domain.DepotID) {
+// addNotes adds to the reasons of the unserved orders what became of their hand-overs.
+func addNotes(unserved []solver.Unserved, notes map[string]string) {
 	for i := range unserved {
 		u := &unserved[i]
-		depot, is := to[u.OrderID]
+		note, is := notes[u.OrderID]
 		switch {
 		case !is:
 		case u.Detail == "":
-			u.Detail = "handed over to depot " + string(depot)
+			u.Detail = note
 		default:
-			u.Detail += "; handed over to depot " + string(depot)
+			u.Detail += "; " + note
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// depots are those of the model, by id. In a world with several, each is an area of its own.
+// depots are those of the model, by id, on one meridian.
 var depots = [maxDepots]domain.Depot{
 	{ID: depot, Position: depotAt},
 	{ID: "EAST", Position: domain.Position{Lat: 49.50, Lon: 2.30}},
@@ -40,20 +40,48 @@ var sets = func() (all [1 << maxDepots][]domain.Depot) {
 // existing are the depots of a set.
 func existing(set uint8) []domain.Depot { return sets[set] }
 
-// areaOf is the number of the area that plans for a drone, -1 for none. The last depot that
-// is left has all drones.
+// An area's number is that of the depot that names it. areaWith is the number of a depot's
+// area, -1 for none.
+func (m *model) areaWith(s *state, depot domain.DepotID) int {
+	for _, area := range m.areas[s.Depots] {
+		if area.Has(depot) {
+			return depotNumber(area.ID())
+		}
+	}
+	return -1
+}
+
+// areaOf is the number of the area that plans for a drone, -1 for none. An area with every
+// depot has all drones.
 func (m *model) areaOf(s *state, d int) int {
-	if !m.several() || s.Drone[d] == 0 {
+	if !m.several() {
 		return 0
 	}
-	if bits.OnesCount8(s.Depots) == 1 {
-		return bits.TrailingZeros8(s.Depots)
-	}
-	home := depotNumber(m.drones.get(s.Drone[d]).HomeDepotID)
-	if s.Depots&(1<<home) == 0 {
+	if s.Drone[d] == 0 {
 		return -1
 	}
-	return home
+	if areas := m.areas[s.Depots]; len(areas) == 1 {
+		return depotNumber(areas[0].ID())
+	}
+	return m.areaWith(s, m.drones.get(s.Drone[d]).HomeDepotID)
+}
+
+// joined are the depots of a set that are in one area with a depot of it, restated for the
+// checks: those at most the radius from another one of the area.
+func (m *model) joined(set uint8, depot int) (area uint8) {
+	const kmPerDegree = 111.2
+	area = 1 << depot
+	for range depots {
+		for i, d := range depots {
+			for j, other := range depots {
+				apart := kmPerDegree * max(d.Position.Lat-other.Position.Lat, other.Position.Lat-d.Position.Lat)
+				if set&(1<<i) != 0 && area&(1<<j) != 0 && apart <= m.world.Radius {
+					area |= 1 << i
+				}
+			}
+		}
+	}
+	return area
 }
 
 // nextFence is the one that the lock of a drone's area hands out next.
@@ -64,30 +92,32 @@ func (m *model) nextFence(s *state, d int) uint8 {
 }
 
 // readByArea is what a snapshot of an area shows of the orders that wait: those that its
-// depot plans and, in the first area, those that no depot plans.
-func readByArea(depots []domain.Depot, area domain.DepotID, o domain.Order) bool {
-	if slices.ContainsFunc(depots, func(d domain.Depot) bool { return d.ID == o.PlanningDepotID }) {
-		return o.PlanningDepotID == area
+// depots plan and, in the first area, those that no depot plans.
+func readByArea(areas []domain.Area, area domain.DepotID, o domain.Order) bool {
+	for _, a := range areas {
+		if a.Has(o.PlanningDepotID) {
+			return a.ID() == area
+		}
 	}
-	return area == depots[0].ID
+	return area == areas[0].ID()
 }
 
 // reader reports whether an area's snapshot shows an order, if that waits.
 func (m *model) reader(s *state, area int, o *domain.Order) bool {
-	return !m.several() || m.rules.Reads(existing(s.Depots), depots[area].ID, *o)
+	return !m.several() || m.rules.Reads(m.areas[s.Depots], depots[area].ID, *o)
 }
 
 // plannedOnce checks that no order which waits falls between the areas, or is planned by two
 // (AREA).
 func (m *model) plannedOnce(s *state) *Violation {
 	for _, n := range s.Order {
-		if n == 0 || !m.orders.get(n).Waits() {
+		if n == 0 || s.Depots == 0 || !m.orders.get(n).Waits() {
 			continue
 		}
 		var by []domain.DepotID
-		for _, d := range existing(s.Depots) {
-			if m.reader(s, depotNumber(d.ID), m.orders.get(n)) {
-				by = append(by, d.ID)
+		for _, area := range m.areas[s.Depots] {
+			if m.reader(s, depotNumber(area.ID()), m.orders.get(n)) {
+				by = append(by, area.ID())
 			}
 		}
 		if len(by) != 1 {
@@ -104,12 +134,12 @@ func (m *model) handOvers(s *state, list []action) []action {
 		if n == 0 || !m.orders.get(n).Waits() {
 			continue
 		}
-		from := depotNumber(m.orders.get(n).PlanningDepotID)
-		if from < 0 || s.Depots&(1<<from) == 0 {
-			continue // its area plans it, and waits for the sweeper
+		from := m.areaWith(s, m.orders.get(n).PlanningDepotID)
+		if from < 0 {
+			continue // the first area plans it, until the sweeper finds it a depot
 		}
-		for to := range depots {
-			if to == from || s.Depots&(1<<to) == 0 {
+		for to, d := range depots {
+			if other := m.areaWith(s, d.ID); other < 0 || other == from {
 				continue
 			}
 			list = append(list, action{Do: doHandOver, A: uint8(o), B: uint8(to)})
@@ -125,16 +155,61 @@ func (m *model) handOvers(s *state, list []action) []action {
 func (m *model) passOn(s *state, o, to int, old bool) {
 	s.Left.HandOver--
 	order := m.orders.get(s.Order[o])
-	from := depotNumber(order.PlanningDepotID)
+	area := m.areaWith(s, order.PlanningDepotID)
 	if old {
 		s.Left.Old--
 	} else {
-		s.Issued[from]++
+		s.Issued[area]++
 	}
 	s.insert(m.internMessage(message{Kind: kindHandOver, HandOver: domain.HandOvers{
-		CycleID: "C", DepotID: depots[from].ID, Fence: fenceText(s.Issued[from]),
-		List: []domain.HandOver{{OrderID: order.ID, From: depots[from].ID, To: depots[to].ID, Reason: "no drone is free"}},
+		CycleID: "C", DepotID: depots[area].ID, Fence: fenceText(s.Issued[area]), AreaRadius: m.world.Radius,
+		List: []domain.HandOver{{OrderID: order.ID, From: order.PlanningDepotID, To: depots[to].ID, Reason: "no drone is free"}},
 	}}))
+	s.pastSnapshot()
+}
+
+// forgedHandOvers lists the hand-overs of a world that no honest cycle makes, of any order
+// to any depot.
+func (m *model) forgedHandOvers(s *state, list []action) []action {
+	for _, f := range m.world.Passes {
+		for o, n := range s.Order {
+			for _, to := range existing(s.Depots) {
+				if n == 0 || m.areaWith(s, m.orders.get(n).PlanningDepotID) < 0 {
+					continue
+				}
+				list = append(list, action{Do: doPass, A: uint8(f), B: uint8(o), C: uint8(depotNumber(to.ID))})
+			}
+		}
+	}
+	return list
+}
+
+// forgeHandOver begins a hand-over that is wrong in one way.
+func (m *model) forgeHandOver(s *state, f forgery, o, to int) {
+	s.Left.Forge--
+	order := m.orders.get(s.Order[o])
+	one := domain.HandOver{OrderID: order.ID, From: order.PlanningDepotID, To: depots[to].ID, Reason: "forged"}
+	area := m.areaWith(s, one.From)
+	switch f {
+	case ghostOrder:
+		one.OrderID = orderID(maxOrders - 1)
+	case stranger: // the area that is to have the order takes it
+		area = m.areaWith(s, one.To)
+	case usurper:
+		area = m.areaWith(s, one.To)
+		one.From, one.To = one.To, one.From
+	case honest, blind, ghostDrone, wrongRoute, heavy, farAway, conflict, fromFuture, unknownFence, plannedEarlier, unfenced:
+	}
+	s.Issued[area]++
+	h := domain.HandOvers{CycleID: "C", DepotID: depots[area].ID, Fence: fenceText(s.Issued[area]), AreaRadius: m.world.Radius, List: []domain.HandOver{one}}
+	switch f {
+	case unknownFence:
+		h.Fence = fenceText(forgedFence)
+	case unfenced:
+		h.Fence = ""
+	case honest, blind, ghostOrder, ghostDrone, wrongRoute, heavy, farAway, conflict, fromFuture, plannedEarlier, stranger, usurper:
+	}
+	s.insert(m.internMessage(message{Kind: kindHandOver, HandOver: h, Forged: f}))
 	s.pastSnapshot()
 }
 
@@ -155,7 +230,7 @@ func (m *model) handOver(s *state, n id, at moment) *answer {
 			return m.record(s, policy.Change{}, err)
 		}
 		one := h.List[0]
-		change, err := m.rules.HandOver(m.order(s, number(one.OrderID)), c.depots != 0, one, h.CycleID, now)
+		change, err := m.rules.HandOver(m.order(s, number(one.OrderID)), m.areas[c.depots], h, one, now)
 		answer := m.record(s, change, err)
 		answer.admitted, answer.applied = true, err == nil
 		if verdict.Fence != "" {
@@ -178,22 +253,29 @@ func (m *model) handleHandOver(s *state, n id, at moment) *Violation {
 // policy (F-ARE-05).
 func (m *model) handedOver(before, after *state, msg *message, applied bool) *Violation {
 	h, one := msg.HandOver, msg.HandOver.List[0]
-	a, fence := depotNumber(h.DepotID), fenceNumber(h.Fence)
+	a, fence := depotNumber(h.DepotID), fenceOf(h.Fence)
 	if fence < before.Top[a] || fence == 0 || fence > before.Issued[a] {
 		return violated("I5", "the %s was accepted after fence %d of %d", msg, before.Top[a], before.Issued[a])
 	}
 	after.Top[a] = fence
 	if !applied {
+		if after.Order != before.Order {
+			return violated("AREA", "the %s was refused and has an effect", msg)
+		}
 		return nil
 	}
-	o, to := number(one.OrderID), depotNumber(one.To)
-	was, is := m.orders.get(before.Order[o]), m.orders.get(after.Order[o])
-	after.Had[o] |= 1 << depotNumber(one.From)
+	o, from, to := number(one.OrderID), depotNumber(one.From), depotNumber(one.To)
+	was, is := m.order(before, o), m.orders.get(after.Order[o])
+	after.Had[o] |= 1 << from
 	switch {
+	case was == nil:
+		return violated("AREA", "the %s is of an order that does not exist", msg)
 	case !was.Waits():
 		return violated("AREA", "order %s, which is %s, held %t, was handed over", was.ID, was.Status, was.Held)
 	case was.PlanningDepotID != one.From || is.PlanningDepotID != one.To:
 		return violated("AREA", "the %s moved it from %q to %q", msg, was.PlanningDepotID, is.PlanningDepotID)
+	case before.Depots&(1<<from) == 0 || bits.TrailingZeros8(m.joined(before.Depots, from)) != a:
+		return violated("AREA", "the %s is made by a cycle of %s, whose area does not plan it", msg, h.DepotID)
 	case before.Depots&(1<<to) == 0:
 		return violated("AREA", "the %s gives it to a depot that is gone", msg)
 	case after.Had[o]&(1<<to) != 0:
@@ -274,18 +356,23 @@ func (m *model) servable(s *state, o *domain.Order, drones []int) bool {
 		case m.reader(s, a, o):
 			return true
 		}
-		return len(o.HandedOverBy) < domain.MaxHandOvers && !slices.Contains(o.HandedOverBy, depots[a].ID)
+		return mayGoTo(o, m.drones.get(s.Drone[d]).HomeDepotID)
 	})
 }
 
-// offeredIn are the drones that are offered and that an order allows, by area.
-func (m *model) offeredIn(s *state, o *domain.Order) (areas uint8) {
+// mayGoTo reports whether an order may be handed over to a depot.
+func mayGoTo(o *domain.Order, depot domain.DepotID) bool {
+	return len(o.HandedOverBy) < domain.MaxHandOvers && !slices.Contains(o.HandedOverBy, depot)
+}
+
+// offeredTo are the drones that are offered and that an order allows.
+func (m *model) offeredTo(s *state, o *domain.Order) (drones []int) {
 	for d := range s.Drone {
 		if m.offered(s, d) && o.Allows(droneID(d)) {
-			areas |= 1 << m.areaOf(s, d)
+			drones = append(drones, d)
 		}
 	}
-	return areas
+	return drones
 }
 
 // passOnAll hands each order over that no drone of its area can be given now, and one of
@@ -296,13 +383,13 @@ func (e *fairEnding) passOnAll() {
 			continue
 		}
 		order := e.orders.get(e.Order[o])
-		from, offered := depotNumber(order.PlanningDepotID), e.offeredIn(&e.state, order)
-		if !order.Waits() || from < 0 || e.Depots&(1<<from) == 0 || offered&(1<<from) != 0 || len(order.HandedOverBy) >= domain.MaxHandOvers {
+		drones := e.offeredTo(&e.state, order)
+		if !order.Waits() || e.areaWith(&e.state, order.PlanningDepotID) < 0 || slices.ContainsFunc(drones, func(d int) bool { return e.reader(&e.state, e.areaOf(&e.state, d), order) }) {
 			continue
 		}
-		for to := range depots {
-			if offered&(1<<to) != 0 && !slices.Contains(order.HandedOverBy, depots[to].ID) {
-				e.take(action{Do: doHandOver, A: uint8(o), B: uint8(to)})
+		for _, d := range drones {
+			if home := e.drones.get(e.Drone[d]).HomeDepotID; mayGoTo(order, home) {
+				e.take(action{Do: doHandOver, A: uint8(o), B: uint8(depotNumber(home))})
 				e.drain()
 				break
 			}
@@ -332,6 +419,11 @@ func (m *model) ofAreas(s *state, list []action) []action {
 	if s.Left.Delete > 0 && bits.OnesCount8(s.Depots) > 1 {
 		for _, d := range existing(s.Depots) {
 			list = append(list, action{Do: doDelete, A: uint8(depotNumber(d.ID))})
+		}
+	}
+	if s.Left.Add > 0 {
+		for _, d := range existing(m.world.everyDepot() &^ s.Depots) {
+			list = append(list, action{Do: doAdd, A: uint8(depotNumber(d.ID))})
 		}
 	}
 	return list

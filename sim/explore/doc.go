@@ -18,14 +18,17 @@
 // for a holder that lost its lease. The world "forged" adds decisions that no optimizer
 // makes.
 //
-// The worlds "areas" and "moved" have three depots, each a planning area with a lock, fences
-// and a control document of its own. A snapshot shows the area's orders and drones, the
-// first area's also the orders that no depot plans. A cycle hands an order over in a
-// transaction of its own, under its fence and some time after its snapshot: any order of its
-// area to any depot that it saw, more than the planner chooses. Depots are deleted, State
-// Managers may still give orders to them, and the sweeper finds another. One order gets a new
-// place of delivery; another was handed over three times before the histories begin, which
-// leaves it one hand-over. In "areas" drones report in the fair end only.
+// The worlds "areas", "moved", "grouped", "regrouped", "founded" and "passed" have three depots.
+// Those within a radius are one planning area; each area has a lock, fences and a control
+// document of its own. A snapshot shows the area's orders and drones, the first area's also
+// the orders that no depot plans. A cycle hands an order over in a transaction of its own,
+// under its fence and some time after its snapshot: any order of its area to any depot of
+// another area, more than the planner chooses. Depots are added and deleted, which joins and
+// splits areas; State Managers may still know the depots of the beginning, and the sweeper
+// finds another depot. One order comes before there is any, one gets a new place of delivery,
+// one was handed over three times before the histories begin, which leaves it one hand-over.
+// "passed" adds hand-overs that no honest cycle makes. In most of them drones report in the
+// fair end only.
 //
 // Drones fly, hover, give up, break, fall silent and report at most once a tick. The state
 // holds what they really do as well as what the store records, so that the two can be
@@ -48,10 +51,11 @@
 //	READY  an applied decision fits the drone, battery, load, route and snapshot, and one
 //	       with orders for a mission that has none is applied unless something stands
 //	       against it
-//	AREA   each order that waits is planned by exactly one area, in every state; a hand-over
-//	       takes an order that waits from the depot that plans it to one that exists and has
-//	       not had it, four times at most; a new order, one that is wanted elsewhere and one
-//	       whose depot is gone come to the nearest depot, and no other order moves
+//	AREA   each order that waits is planned by exactly one area, in every state with a depot;
+//	       a hand-over takes an order that waits from a depot of the cycle's area, which plans
+//	       it, to one that exists and has not had it, four times at most; one that is refused
+//	       has no effect; a new order, one that is wanted elsewhere and one whose depot is gone
+//	       come to the nearest depot, and no other order moves
 //	LIVE   in every state with nothing under way, if nothing more goes wrong until every
 //	       limit has passed (a fair end), each order is delivered, cancelled or visibly
 //	       waiting with no area's drone left that could serve it, and no drone flies a
@@ -71,9 +75,10 @@
 // (package policy's tests show that a batch is the fold of its reports), the lock, the
 // wire format and caches of the adapters. An optimizer amends a mission by any choice of
 // its orders and those that wait; no stop is almost reached. A mission without orders waits
-// until a time; charging would be the same with a battery. Areas of several depots, added
-// depots and forged hand-overs are not modelled either; readByArea restates the queries by
-// which the store reads an area's orders. Package faultsim runs the real adapters.
+// until a time; charging would be the same with a battery. A depot does not move. readByArea
+// restates the queries by which the store reads an area's orders. A decision of an area that
+// no longer plans its orders is applied: the first of two decisions wins. Package faultsim runs
+// the real adapters.
 //
 // Each world bounds its clock, the messages under way at once, and how often each thing
 // goes wrong. A waiting drone has at most one report under way. Within these bounds,

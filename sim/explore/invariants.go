@@ -356,9 +356,11 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // fence is the number of a decision's fence; 0 for none.
-func (m message) fence() uint8 {
-	if strings.TrimLeft(m.Decision.Fence, "0") == "" {
+func (m message) fence() uint8 { return fenceOf(m.Decision.Fence) }
+
+func fenceOf(fence string) uint8 {
+	if strings.TrimLeft(fence, "0") == "" {
 		return 0
 	}
-	return fenceNumber(m.Decision.Fence)
+	return fenceNumber(fence)
 }

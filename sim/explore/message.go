@@ -94,7 +94,7 @@ func (m message) String() string {
 		return fmt.Sprintf("command %s for D%d, expires %s", missionID(m.Mission), m.Drone+1, since(m.Expires))
 	case kindHandOver:
 		one := m.HandOver.List[0]
-		return fmt.Sprintf("hand-over of %s from %s to %s, fence %s", one.OrderID, one.From, one.To, strings.TrimLeft(m.HandOver.Fence, "0"))
+		return fmt.Sprintf("hand-over of %s from %s to %s by the area of %s, fence %s", one.OrderID, one.From, one.To, m.HandOver.DepotID, strings.TrimLeft(m.HandOver.Fence, "0"))
 	}
 	return "nothing"
 }

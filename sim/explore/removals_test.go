@@ -161,18 +161,28 @@ func decided(change func(*policy.Verdict, time.Time)) func(Rules, Limits) Rules 
 	}
 }
 
-// handedOverAs hands over a changed order, to a depot that may be known or not.
-func handedOverAs(change func(o *domain.Order, known *bool, h domain.HandOver)) func(Rules, Limits) Rules {
+// handedOverAs hands over a changed order, among other areas or by another one.
+func handedOverAs(change func(o *domain.Order, areas *[]domain.Area, by *domain.HandOvers, h domain.HandOver)) func(Rules, Limits) Rules {
 	return func(r Rules, _ Limits) Rules {
 		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, known bool, h domain.HandOver, cycle domain.CycleID, now time.Time) (policy.Change, error) {
-			x := *o
-			change(&x, &known, h)
-			return handOver(&x, known, h, cycle, now)
+		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
+			if o != nil {
+				x := *o
+				o = &x
+				change(o, &areas, &by, h)
+			}
+			return handOver(o, areas, by, h, now)
 		}
 		return r
 	}
 }
+
+// ofItsArea takes every hand-over for one by the area that plans the order.
+var ofItsArea = handedOverAs(func(_ *domain.Order, areas *[]domain.Area, by *domain.HandOvers, h domain.HandOver) {
+	if area, planned := policy.AreaOf(*areas, h.From); planned {
+		by.DepotID = area.ID()
+	}
+})
 
 // handOversAdmitted changes how the fence of a hand-over is judged.
 func handOversAdmitted(before func(*policy.DecisionState), after func(*policy.Verdict)) func(Rules, Limits) Rules {
@@ -662,11 +672,11 @@ var removals = []removal{
 		s.Drone.HomeboundSince = time.Time{}
 	}), "homebound", "READY", 10, ""},
 	{"F-ARE-04", "the first area does not plan orders whose depot is gone", func(r Rules, _ Limits) Rules {
-		r.Reads = func(_ []domain.Depot, area domain.DepotID, o domain.Order) bool { return o.PlanningDepotID == area }
+		r.Reads = func(_ []domain.Area, area domain.DepotID, o domain.Order) bool { return o.PlanningDepotID == area }
 		return r
 	}, "areas", "AREA", 1, ""},
 	{"F-ARE-04", "a cycle reads the orders of every area", func(r Rules, _ Limits) Rules {
-		r.Reads = func([]domain.Depot, domain.DepotID, domain.Order) bool { return true }
+		r.Reads = func([]domain.Area, domain.DepotID, domain.Order) bool { return true }
 		return r
 	}, "areas", "AREA", 1, ""},
 	{"F-ARE-04", "the sweeper finds no depot for an order whose depot is gone", func(r Rules, _ Limits) Rules {
@@ -700,34 +710,34 @@ var removals = []removal{
 		}
 		return r
 	}, "moved", "AREA", 4, ""},
-	{"F-ARE-05", "NOT_PENDING: an order is handed over whatever its status", handedOverAs(func(o *domain.Order, _ *bool, _ domain.HandOver) {
+	{"F-ARE-05", "NOT_PENDING: an order is handed over whatever its status", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, _ domain.HandOver) {
 		o.Status = domain.OrderPending
 	}), "areas", "I2", 4, ""},
-	{"F-ARE-05", "ORDER_HELD: a held order is handed over", handedOverAs(func(o *domain.Order, _ *bool, _ domain.HandOver) {
+	{"F-ARE-05", "ORDER_HELD: a held order is handed over", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, _ domain.HandOver) {
 		o.Held = false
 	}), "areas", "I2", 3, ""},
-	{"F-ARE-05", "PLANNED_ELSEWHERE: an order that has moved is handed over", handedOverAs(func(o *domain.Order, _ *bool, h domain.HandOver) {
+	{"F-ARE-05", "PLANNED_ELSEWHERE: an order that has moved is handed over", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, h domain.HandOver) {
 		o.PlanningDepotID = h.From
-	}), "areas", "I2", 4, ""},
-	{"F-ARE-05", "DEPOT_UNKNOWN: an order is handed over to a depot that is gone", handedOverAs(func(_ *domain.Order, known *bool, _ domain.HandOver) {
-		*known = true
+	}), "areas", "I2", 5, ""},
+	{"F-ARE-05", "DEPOT_UNKNOWN: an order is handed over to a depot that is gone", handedOverAs(func(_ *domain.Order, areas *[]domain.Area, _ *domain.HandOvers, h domain.HandOver) {
+		*areas = append(slices.Clone(*areas), domain.Area{Depots: []domain.Depot{{ID: h.To}}})
 	}), "areas", "AREA", 3, ""},
 	{"F-ARE-05", "HANDED_OVER_BEFORE: a depot gets an order back", func(r Rules, _ Limits) Rules {
 		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, known bool, h domain.HandOver, cycle domain.CycleID, now time.Time) (policy.Change, error) {
+		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
 			x := *o
 			x.HandedOverBy = slices.DeleteFunc(slices.Clone(o.HandedOverBy), func(d domain.DepotID) bool { return d == h.To })
-			c, err := handOver(&x, known, h, cycle, now)
+			c, err := handOver(&x, areas, by, h, now)
 			return rewritten(c, func(x *domain.Order) { x.HandedOverBy = append(slices.Clone(o.HandedOverBy), h.From) }), err
 		}
 		return r
 	}, "areas", "I2", 4, ""},
 	{"F-ARE-05", "TOO_MANY_HAND_OVERS: an order is handed over any number of times", func(r Rules, _ Limits) Rules {
 		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, known bool, h domain.HandOver, cycle domain.CycleID, now time.Time) (policy.Change, error) {
+		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
 			x := *o
 			x.HandedOverBy = slices.DeleteFunc(slices.Clone(o.HandedOverBy), func(d domain.DepotID) bool { return d != h.To })
-			c, err := handOver(&x, known, h, cycle, now)
+			c, err := handOver(&x, areas, by, h, now)
 			return rewritten(c, func(x *domain.Order) { x.HandedOverBy = append(slices.Clone(o.HandedOverBy), h.From) }), err
 		}
 		return r
@@ -738,6 +748,91 @@ var removals = []removal{
 	{"F-ARE-05", "the fence of a hand-over is not stored", handOversAdmitted(func(*policy.DecisionState) {}, func(v *policy.Verdict) {
 		v.Fence = ""
 	}), "areas", "I5", 2, ""},
+	{"F-ARE-01", "a chain of depots is not joined beyond the next one", func(r Rules, _ Limits) Rules {
+		r.Areas = func(depots []domain.Depot, radiusKm float64) (areas []domain.Area) {
+			for _, d := range depots {
+				areas = append(areas, domain.Area{Depots: slices.DeleteFunc(slices.Clone(depots), func(other domain.Depot) bool {
+					return d.Position.DistanceMetres(other.Position) > radiusKm*1000
+				})})
+			}
+			return areas
+		}
+		return r
+	}, "regrouped", "AREA", 2, ""},
+	{"F-ARE-02", "a cycle reads the orders of the depot alone that names its area", func(r Rules, _ Limits) Rules {
+		reads := r.Reads
+		r.Reads = func(areas []domain.Area, area domain.DepotID, o domain.Order) bool {
+			return reads(areas, area, o) && (o.PlanningDepotID == area || o.PlanningDepotID == "")
+		}
+		return r
+	}, "grouped", "AREA", 1, ""},
+	{"F-ARE-04", "one area plans the orders without a depot, whatever happens to its depots", func(r Rules, _ Limits) Rules {
+		reads := r.Reads
+		r.Reads = func(areas []domain.Area, area domain.DepotID, o domain.Order) bool {
+			if _, planned := policy.AreaOf(areas, o.PlanningDepotID); !planned {
+				return area == "EAST"
+			}
+			return reads(areas, area, o)
+		}
+		return r
+	}, "founded", "AREA", 3, ""},
+	{"F-ARE-05", "PLANNED_ELSEWHERE: an area whose depot is gone hands its orders over", handedOverAs(func(_ *domain.Order, areas *[]domain.Area, by *domain.HandOvers, h domain.HandOver) {
+		*areas = append(slices.Clone(*areas), domain.Area{Depots: []domain.Depot{{ID: by.DepotID}, {ID: h.From}}})
+	}), "grouped", "AREA", 3, ""},
+	{"F-ARE-05", "PLANNED_ELSEWHERE: a cycle of areas that were regrouped hands orders over", ofItsArea, "regrouped", "AREA", 3, ""},
+	{"F-ARE-05", "PLANNED_ELSEWHERE: an area takes the orders of another one", ofItsArea, "passed", "AREA", 2, ""},
+	{"F-ARE-05", "PLANNED_ELSEWHERE: an area hands over what its depot does not plan", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, h domain.HandOver) {
+		o.PlanningDepotID = h.From
+	}), "passed", "I2", 2, ""},
+	{"F-ARE-05", "NOT_FOUND: an order that nobody knows is handed over", func(r Rules, _ Limits) Rules {
+		handOver := r.HandOver
+		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
+			if o == nil {
+				o = &domain.Order{ID: h.OrderID, Status: domain.OrderPending, PlanningDepotID: h.From}
+			}
+			return handOver(o, areas, by, h, now)
+		}
+		return r
+	}, "passed", "I8", 2, ""},
+	{"F-ARE-05", "NOT_PENDING: an order that has ended is handed over", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, _ domain.HandOver) {
+		if o.Status.Final() {
+			o.Status = domain.OrderPending
+		}
+	}), "passed", "I2", 2, ""},
+	{"F-ARE-05", "FENCE_UNKNOWN: the lock's fences do not bound a hand-over's", handOversAdmitted(func(s *policy.DecisionState) {
+		for depot := range s.Issued {
+			s.Issued = policy.Fences{depot: "900000000000000"}
+		}
+	}, func(*policy.Verdict) {}), "passed", "I5", 2, ""},
+	{"F-ARE-05", "FENCE_MISSING: a hand-over needs no fence", func(r Rules, _ Limits) Rules {
+		admit := r.AdmitHandOvers
+		r.AdmitHandOvers = func(s policy.DecisionState, h domain.HandOvers) (policy.Verdict, error) {
+			if h.Fence == "" {
+				return policy.Verdict{}, nil
+			}
+			return admit(s, h)
+		}
+		return r
+	}, "passed", "I5", 2, ""},
+	{"F-ARE-05", "a hand-over that is refused is written nevertheless", func(r Rules, _ Limits) Rules {
+		handOver := r.HandOver
+		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
+			c, err := handOver(o, areas, by, h, now)
+			if by.DepotID = h.From; err != nil && o != nil {
+				c, _ = handOver(o, []domain.Area{{Depots: []domain.Depot{{ID: h.From}}}, {Depots: []domain.Depot{{ID: h.To}}}}, by, h, now)
+			}
+			return c, err
+		}
+		return r
+	}, "passed", "AREA", 2, ""},
+	{"F-ARE-05", "a hand-over that is refused counts as done", func(r Rules, _ Limits) Rules {
+		handOver := r.HandOver
+		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
+			c, _ := handOver(o, areas, by, h, now)
+			return c, nil
+		}
+		return r
+	}, "passed", "AREA", 2, ""},
 	{"F-DEC-05", "a failed mission owes no revocation", told(func(_, _ *policy.Binding, c *policy.Change) {
 		for i := range c.Missions {
 			c.Missions[i].RevokePending = false

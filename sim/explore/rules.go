@@ -19,7 +19,7 @@ type Rules struct {
 	Ingest             func([]domain.Depot, *domain.Order, *policy.Binding, domain.OrderRequest, time.Time, time.Time) (policy.Change, error)
 	Hold, Release      func(*domain.Order, domain.OrderID, string, time.Time) (policy.Change, error)
 	SweepPlanningDepot func(domain.Order, []domain.Depot, time.Time) policy.Change
-	HandOver           func(*domain.Order, bool, domain.HandOver, domain.CycleID, time.Time) (policy.Change, error)
+	HandOver           func(*domain.Order, []domain.Area, domain.HandOvers, domain.HandOver, time.Time) (policy.Change, error)
 	AdmitHandOvers     func(policy.DecisionState, domain.HandOvers) (policy.Verdict, error)
 	Ground             func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
 	Unground           func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
@@ -29,7 +29,8 @@ type Rules struct {
 
 	// Reads reports whether the snapshot of an area shows an order that waits, as the store
 	// queries it; see readByArea.
-	Reads func(depots []domain.Depot, area domain.DepotID, o domain.Order) bool
+	Reads func(areas []domain.Area, area domain.DepotID, o domain.Order) bool
+	Areas func(depots []domain.Depot, radiusKm float64) []domain.Area
 }
 
 // tick is the step of the model's clock.
@@ -67,7 +68,7 @@ func Contract(l Limits) Rules {
 		Telemetry: l.Drone.ApplyTelemetry, ProveLate: l.Drone.ProveLate,
 		SweepBinding: l.Drone.SweepBinding, SweepIdle: l.Drone.SweepIdle, SweepOrder: policy.SweepOrder,
 		Assign: l.Assignment.AssignMission, Ingest: l.ingest, SweepPlanningDepot: policy.SweepPlanningDepot,
-		HandOver: policy.HandOverOrder, AdmitHandOvers: l.Assignment.AdmitHandOvers, Reads: readByArea, Hold: policy.HoldOrder,
+		HandOver: policy.HandOverOrder, AdmitHandOvers: l.Assignment.AdmitHandOvers, Reads: readByArea, Areas: policy.AreasOf, Hold: policy.HoldOrder,
 		Release: policy.ReleaseOrder, Clear: policy.ClearDrone,
 		Recall: policy.RecallMission, Pin: policy.PinOrder, Forbid: policy.ForbidDrone, Ground: policy.GroundDrone, Unground: policy.ReleaseDrone,
 	}

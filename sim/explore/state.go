@@ -107,6 +107,7 @@ type budgets struct {
 	Ground   uint8 // drones that an operator grounds, and may release
 	HandOver uint8 // orders that cycles hand over to other areas
 	Delete   uint8 // depots that are deleted
+	Add      uint8 // depots that are added
 	Hold     uint8 // orders that an operator holds
 	Pin      uint8 // orders that an operator pins to a drone, or forbids one
 }

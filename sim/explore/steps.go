@@ -28,6 +28,7 @@ const (
 	doStandby       // A drone
 	doHandOver      // A order, B depot, C 1 with the fence of a lost lease
 	doForge         // A forgery, B drone, C order
+	doPass          // A forgery, B order, C depot
 	doRequest       // the next of the script
 	doPublish       // A mission
 	doSweep         // A drone
@@ -35,6 +36,7 @@ const (
 	doHold          // A order
 	doRelease       // A order
 	doDelete        // A depot
+	doAdd           // A depot
 	doClear         // A drone
 	doGround        // A drone
 	doUnground      // A drone
@@ -96,6 +98,8 @@ const (
 	unknownFence           // one that the lock never handed out
 	plannedEarlier         // published with an old snapshot
 	unfenced               // made outside any cycle
+	stranger               // an order that another area plans
+	usurper                // the same, in the name of a depot that does not plan it
 )
 
 const (
@@ -319,6 +323,9 @@ func (m *model) planning(s *state, list []action) []action {
 	if s.Left.HandOver > 0 {
 		list = m.handOvers(s, list)
 	}
+	if s.Left.Forge > 0 {
+		list = m.forgedHandOvers(s, list)
+	}
 	if s.nextPlan() < 0 {
 		return list
 	}
@@ -448,6 +455,8 @@ func (m *model) do(s state, a action) (state, *Violation) {
 		m.passOn(&s, int(a.A), int(a.B), a.C == 1)
 	case doForge:
 		m.forge(&s, forgery(a.A), int(a.B), int(a.C))
+	case doPass:
+		m.forgeHandOver(&s, forgery(a.A), int(a.B), int(a.C))
 	case doRequest:
 		m.ask(&s)
 	case doPublish:
@@ -465,6 +474,9 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	case doDelete:
 		s.Left.Delete--
 		s.Depots &^= 1 << a.A
+	case doAdd:
+		s.Left.Add--
+		s.Depots |= 1 << a.A
 	case doRelease:
 		s.Left.Release--
 		v = m.commit(&s, m.hold(&s, int(a.A), true, s.Now), true)
@@ -815,7 +827,7 @@ func (m *model) forge(s *state, f forgery, d, o int) {
 		set = 1 << (maxOrders - 1)
 	case heavy:
 		set = 3
-	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier, unfenced:
+	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier, unfenced, stranger, usurper:
 	}
 	m.decide(s, d, set, f, func(msg *message) {
 		x := &msg.Decision
@@ -838,7 +850,7 @@ func (m *model) forge(s *state, f forgery, d, o int) {
 			x.Fence = fenceText(forgedFence)
 		case unfenced:
 			x.Fence = ""
-		case honest, blind, ghostOrder, heavy:
+		case honest, blind, ghostOrder, heavy, stranger, usurper:
 		}
 	})
 }

@@ -81,6 +81,8 @@ func (m *model) describe(s *state, a action) string {
 		return "The sweeper finds a depot for " + string(orderID(int(a.A)))
 	case doDelete:
 		return fmt.Sprintf("Depot %s is deleted", depots[a.A].ID)
+	case doAdd:
+		return fmt.Sprintf("Depot %s is added", depots[a.A].ID)
 	case doHold:
 		return "An operator holds " + string(orderID(int(a.A)))
 	case doAmend:
@@ -89,6 +91,8 @@ func (m *model) describe(s *state, a action) string {
 		return fmt.Sprintf("Snapshot of an optimizer; it has %s wait", drone)
 	case doForge:
 		return "Somebody publishes a decision that no honest optimizer makes"
+	case doPass:
+		return "Somebody begins a hand-over that no honest optimizer makes"
 	case doRequest:
 		return "A requester publishes"
 	case doPublish:

@@ -18,6 +18,7 @@ type model struct {
 	world  World
 	rules  Rules
 	limits Limits
+	areas  [1 << maxDepots][]domain.Area // by the set of depots that exist
 
 	drones   *pool[domain.Drone]
 	orders   *pool[domain.Order]
@@ -32,12 +33,16 @@ type model struct {
 }
 
 func newModel(w World, r Rules) *model {
-	return &model{
+	m := &model{
 		world: w, rules: r, limits: DefaultLimits(),
 		drones: newPool[domain.Drone](), orders: newPool[domain.Order](), missions: newPool[domain.Mission](),
 		entries: newPool[domain.LedgerEntry](), messages: newPool[message](), courses: make([]course, 1),
 		answers: map[call]*answer{}, owed: map[[2]id]owed{}, ended: map[uint64]bool{},
 	}
+	for set := range m.areas {
+		m.areas[set] = r.Areas(existing(uint8(set)), w.Radius)
+	}
+	return m
 }
 
 // Violation is a violated invariant and what violates it.
@@ -182,7 +187,7 @@ func (m *model) reads(s *state, n id) (c call) {
 		one := msg.HandOver.List[0]
 		o := number(one.OrderID)
 		c.what, c.orders[o], c.fence = opHandOver, s.Order[o], s.Fence[depotNumber(msg.HandOver.DepotID)]
-		c.depots = s.Depots & (1 << depotNumber(one.To))
+		c.depots = s.Depots
 	case kindCommand:
 	}
 	return c
@@ -295,7 +300,7 @@ func (m *model) decision(s *state, n id, at moment) *answer {
 		msg := m.messages.get(n)
 		d := msg.Decision
 		in := policy.DecisionState{
-			Depots: depots[:m.world.areas()],
+			Depots: existing(m.world.everyDepot()),
 			Fences: policy.Fences{}, Orders: map[domain.OrderID]domain.Order{}, OrdersWritten: map[domain.OrderID]time.Time{},
 		}
 		if s.Fence[area] > 0 {

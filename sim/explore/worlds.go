@@ -14,8 +14,11 @@ type World struct {
 	Orders  int   // that wait from the start
 	Failed  int   // missions of theirs that failed before
 	Parcels int   // that one mission takes at most
-	// Depots is how many there are, each an area of its own; default 1.
+	// Depots is how many there can be; default 1. Those at most Radius km apart are one area.
+	// Absent are those, a bit each, that are still to be added.
 	Depots int
+	Radius float64
+	Absent uint8
 	// Homes and PlannedBy say which of them is each drone's home and plans each order. Passed
 	// is how often each order was handed over before.
 	Homes             [maxDrones]int
@@ -38,8 +41,9 @@ type World struct {
 	Odd     []manner
 	Faults  []manner
 	Forge   []forgery
-	Forged  bool     // a forged fence was applied, by a version that let it
-	Before  []action // taken before the histories begin
+	Passes  []forgery // forged hand-overs
+	Forged  bool      // a forged fence was applied, by a version that let it
+	Before  []action  // taken before the histories begin
 
 	// States is how many there are, where the tests reach them all.
 	States int
@@ -99,10 +103,10 @@ func (m *model) initial() state {
 	return s
 }
 
-func (w World) areas() int { return max(1, w.Depots) }
+func (w World) everyDepot() uint8 { return 1<<max(1, w.Depots) - 1 }
 
-// depots are those that a world begins with, a bit each.
-func (w World) depots() uint8 { return 1<<w.areas() - 1 }
+// depots are those with which histories begin, a bit each.
+func (w World) depots() uint8 { return w.everyDepot() &^ w.Absent }
 
 func (m *model) parcelKg() float64 {
 	if m.world.Heavy {
@@ -259,12 +263,33 @@ var Worlds = []World{
 	{
 		Name: "areas", About: "three areas, one without drones; an order that was handed over three times before is handed over and held while cycles overlap and a depot is deleted",
 		Messages: 2, Orders: 1, Parcels: 1, Drones: 2, Depots: 3, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{1}, Passed: [maxOrders]int{3}, Quiet: true,
-		Left: budgets{Cycle: 2, HandOver: 2, Old: 1, Again: 1, Delete: 1, Hold: 1}, States: 28_074,
+		Left: budgets{Cycle: 2, HandOver: 2, Old: 1, Again: 1, Delete: 1, Hold: 1}, States: 29_129,
 	},
 	{
 		Name: "moved", About: "an order is made, wanted elsewhere, handed over and given up by its drone while depots are deleted that State Managers still know",
 		Messages: 2, Parcels: 1, Drones: 1, Depots: 3, Homes: [maxDrones]int{1}, Script: []Request{{Order: 0}, {Order: 0, Version: 2}},
-		Left: budgets{Cycle: 1, HandOver: 1, Slow: 1, Delete: 2, Abort: 1}, States: 37_961,
+		Left: budgets{Cycle: 1, HandOver: 1, Slow: 1, Delete: 2, Abort: 1}, States: 38_048,
+	},
+	{
+		Name: "grouped", About: "two depots are one area, a third is another; an order of one is served from the other and handed over while cycles overlap and a depot is deleted",
+		Messages: 2, Orders: 1, Parcels: 1, Drones: 2, Depots: 3, Radius: 30, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{2}, Quiet: true,
+		Left: budgets{Cycle: 2, HandOver: 2, Again: 1, Delete: 1}, States: 12_348,
+	},
+	{
+		Name: "regrouped", About: "a depot between two areas joins them and is deleted again, while an order waits and is handed over",
+		Messages: 2, Orders: 1, Parcels: 1, Drones: 2, Depots: 3, Radius: 55, Absent: 1 << 2, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{1}, Quiet: true,
+		Left: budgets{Cycle: 1, HandOver: 2, Old: 1, Again: 1, Add: 1, Delete: 1}, States: 12_903,
+	},
+	{
+		Name: "founded", About: "an order comes before there is a depot and is wanted elsewhere; depots are added and deleted, and the first area is another one each time",
+		Messages: 2, Parcels: 1, Drones: 1, Depots: 3, Radius: 30, Absent: 7, Homes: [maxDrones]int{1}, Quiet: true, Script: []Request{{Order: 0}, {Order: 0, Version: 2}},
+		Left: budgets{Cycle: 1, HandOver: 1, Add: 3, Delete: 1}, States: 15_734,
+	},
+	{
+		Name: "passed", About: "hand-overs that no honest cycle makes, of an order that waits and of one that is delivered, beside honest ones",
+		Messages: 2, Orders: 2, Parcels: 1, Drones: 2, Depots: 3, Radius: 30, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{0, 2}, Quiet: true,
+		Script: []Request{{Order: 1, Cancel: true}}, Passes: []forgery{blind, ghostOrder, stranger, usurper, unknownFence, unfenced},
+		Before: onItsWayHome, Left: budgets{Cycle: 1, HandOver: 1, Forge: 1, Again: 1}, States: 18_987,
 	},
 	{
 		Name: "blocked", About: "a forged fence was applied; cycles, a lost lease and forged decisions go on",

@@ -212,9 +212,11 @@ func (r *replay) handOver(planned planner.Result, snap domain.Snapshot) int {
 		}
 	}
 	list := left.HandOvers(e)
+	areas := []domain.Area{{Depots: snap.Depots()}, there}
+	by := domain.HandOvers{CycleID: snap.CycleID, DepotID: snap.Depot.ID}
 	for _, h := range list {
 		o := r.orders[h.OrderID]
-		change, err := policy.HandOverOrder(o, there.Has(h.To), h, snap.CycleID, r.now)
+		change, err := policy.HandOverOrder(o, areas, by, h, r.now)
 		if err != nil {
 			continue
 		}
