@@ -247,7 +247,7 @@ func TestRun_InterruptedWhileWaiting(t *testing.T) {
 // it and of what it started SIGKILL.
 func TestRun_LeaseBroken(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	r, child := starts(t, hosts, "trap 'echo asked' TERM; sleep 1000 & echo $!; echo $$; while :; do wait; done", "--ttl=3s", "--grace=100ms")
+	r, child := starts(t, hosts, "trap 'echo asked' TERM; sleep 1000 & echo $!; echo $$; while :; do wait; done", "--ttl=3s", "--grace=2s")
 	shell := r.line()
 	out, errs := ends(t, 0, tool(t, hosts, "break", "nightly", "--reason=host lost power"))
 	if !strings.HasPrefix(out, "broken: fence 000000000000001, since ") || strings.Count(errs, "\n") != 1 ||

@@ -52,7 +52,7 @@ func TestStores_RunStatusBreakMigrate(t *testing.T) {
 		says("^nightly 000000000000002\n$", 7, underLock("echo $LOCK_KEY $LOCK_FENCE; exit 7")...)
 		says("^free\n$", 1, "status", "nightly")
 
-		held, _ := begins(t, toolOn(t, server.URL, underLock("trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done", "--ttl=3s", "--grace=100ms")...))
+		held, _ := begins(t, toolOn(t, server.URL, underLock("trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done", "--ttl=3s")...))
 		if out, errs := call(123, "run", "nightly", "--", "echo", "ran"); out != "" || !strings.Contains(errs, "the lock is held") {
 			t.Errorf("a second one printed %s%s", out, errs)
 		}
