@@ -72,6 +72,7 @@ func TestAPI_ExplainsWhyAnOrderWaits(t *testing.T) {
 		"/api/v1/orders/O9/explanation":                                {http.StatusNotFound, "O9"},
 		"/api/v1/orders/O2/explanation?at=noon":                        {http.StatusBadRequest, "give a time such as"},
 		"/api/v1/orders/O2/explanation?addDrones=-1":                   {http.StatusBadRequest, "give 0 to 100"},
+		"/api/v1/orders/O2/explanation?addSlots=101":                   {http.StatusBadRequest, "give 0 to 100"},
 		"/api/v1/orders/O2/explanation?dropReserve=no":                 {http.StatusBadRequest, "give true"},
 		"/api/v1/orders/O2/explanation" + at(time.Now()):               {http.StatusConflict, "order O2 was not open"},
 		"/api/v1/orders/O2/explanation" + at(before.AddDate(0, -1, 0)): {http.StatusGone, "point-in-time recovery"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -174,14 +175,11 @@ var (
 	}, false}
 )
 
-// maxAdded bounds what a plan with more drones or slots costs.
-const maxAdded = 100
-
 // added is a parameter that adds some number to a moment.
 func added(name, doc string) parameter {
-	return parameter{name, doc, schema{"type": "integer", "minimum": 0, "maximum": maxAdded}, 2, func(value string) string {
-		if n, err := strconv.Atoi(value); err != nil || n < 0 || n > maxAdded {
-			return fmt.Sprintf("is %.64q; give 0 to %d", value, maxAdded)
+	return parameter{name, doc, schema{"type": "integer", "minimum": 0, "maximum": planner.MaxAdded}, 2, func(value string) string {
+		if n, err := strconv.Atoi(value); err != nil || n < 0 || n > planner.MaxAdded {
+			return fmt.Sprintf("is %.64q; give 0 to %d", value, planner.MaxAdded)
 		}
 		return ""
 	}, false}

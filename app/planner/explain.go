@@ -25,6 +25,10 @@ type Moment struct {
 	Missions []domain.Mission
 }
 
+// MaxAdded is how many drones or slots a WhatIf may add: the plan of the changed moment
+// takes longer the more there are.
+const MaxAdded = 100
+
 // WhatIf changes a moment for a second plan.
 type WhatIf struct {
 	AddDrones   int  // that wait at the area's first depot, fully charged

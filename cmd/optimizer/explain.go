@@ -23,8 +23,8 @@ type explainCommand struct {
 	confidenceFlag
 	Order       string        `arg:"" help:"The order." check:"id"`
 	At          time.Time     `help:"Explain what Firestore held at this time (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days. Default now, or soon after the creation of an order that is over." placeholder:"TIME"`
-	AddDrones   int           `help:"What if: this many more drones wait at the depot, fully charged." default:"0" check:"min 0 max 1000"`
-	AddSlots    int           `help:"What if: each depot with limited charging slots had this many more when the drones that wait for one landed." default:"0" check:"min 0 max 1000"`
+	AddDrones   int           `help:"What if: this many more drones wait at the depot, fully charged." default:"0"`
+	AddSlots    int           `help:"What if: each depot with limited charging slots had this many more when the drones that wait for one landed." default:"0"`
 	DropReserve bool          `help:"What if: no drone is kept for CRITICAL orders to come."`
 	SolveLimit  time.Duration `help:"How long each of up to three plans may search." default:"2s" check:"over 0s max 100s"`
 	JSON        bool          `name:"json" help:"Print JSON, as GET /api/v1/orders/{id}/explanation does."`
@@ -35,6 +35,14 @@ func (c *explainCommand) Check(r *config.Report) {
 	c.CheckConnection(r)
 	if r.Given("at") && c.At.Year() < 1970 {
 		r.Refuse("at", "is before 1970; give %s", readableTimes)
+	}
+	checkAdded(r, "add-drones", c.AddDrones)
+	checkAdded(r, "add-slots", c.AddSlots)
+}
+
+func checkAdded(r *config.Report, flag string, n int) {
+	if n < 0 || n > planner.MaxAdded {
+		r.Refuse(flag, "is %d; give 0 to %d", n, planner.MaxAdded)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
@@ -81,6 +82,24 @@ func TestExplain_PrintsWhyAnOrderWaits(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// F-ORD-06: the command adds as many drones and slots as the HTTP API does, and says so.
+func TestExplain_RefusesToAddTooMany(t *testing.T) {
+	parser, err := config.New(new(grammar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"--add-drones=100 --add-slots=100": "",
+		"--add-drones=101":                 "add-drones (flag --add-drones): is 101; give 0 to 100",
+		"--add-slots=-1":                   "add-slots (flag --add-slots): is -1; give 0 to 100",
+	} {
+		_, err := parser.Parse(append(strings.Fields("explain O1 --project=fleet"), strings.Fields(line)...))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", line, err, want)
 		}
 	}
 }
