@@ -52,6 +52,9 @@ type OrderExplanation struct {
 	// Recorded is why it waited in the last cycle before that time that lists it.
 	Recorded        string         `json:"recorded,omitempty"`
 	RecordedByCycle domain.CycleID `json:"recordedByCycle,omitempty"`
+	// LearnedUntil says that the plans use speeds, stays and delays that were learned later
+	// than ReadTime: up to then. Absent if they do not.
+	LearnedUntil *time.Time `json:"learnedUntil,omitempty"`
 	// Why is absent for an order that was not pending then, or held.
 	Why *planner.Explanation `json:"why,omitempty"`
 }
@@ -99,6 +102,9 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 	learned, _, err := store.Learned(ctx) // without what is damaged
 	if err != nil {
 		return r, err
+	}
+	if until := learned.Travel.Until.UTC(); until.After(past.ReadTime) {
+		r.LearnedUntil = &until
 	}
 	params := solver.Params{PickupService: q.Service, DeliveryService: q.Service}
 	cfg := planner.Config{

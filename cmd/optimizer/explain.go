@@ -22,7 +22,7 @@ type explainCommand struct {
 	areaFlags
 	confidenceFlag
 	Order       string        `arg:"" help:"The order." check:"id"`
-	At          time.Time     `help:"Explain what Firestore held at this time (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days. Default now, or soon after the creation of an order that is over." placeholder:"TIME"`
+	At          time.Time     `help:"Explain what Firestore held at this time (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days. Default now, or soon after the creation of an order that is over. Plans use what was learned by now." placeholder:"TIME"`
 	AddDrones   int           `help:"What if: this many more drones wait at the depot, fully charged." default:"0"`
 	AddSlots    int           `help:"What if: each depot with limited charging slots had this many more when the drones that wait for one landed." default:"0"`
 	DropReserve bool          `help:"What if: no drone is kept for CRITICAL orders to come."`

@@ -49,7 +49,8 @@ func printed(t *testing.T, run func() error) string {
 	return string(text)
 }
 
-// F-ORD-06: the command prints what each drone lacks and what one more would change.
+// F-ORD-06: the command prints what each drone lacks, what one more would change, and
+// that it plans a past moment with what was learned since.
 func TestExplain_PrintsWhyAnOrderWaits(t *testing.T) {
 	connection, _, store := connected(t)
 	home := domain.Position{Lat: 48.85, Lon: 2.35}
@@ -83,6 +84,17 @@ func TestExplain_PrintsWhyAnOrderWaits(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "learned") {
+		t.Errorf("nothing was learned:\n%s", text)
+	}
+	c.At = time.Now()
+	later := domain.Learned{Travel: domain.Travel{Until: time.Date(2099, 11, 21, 12, 0, 0, 0, time.UTC), Missions: 1}}
+	if saved, err := store.SaveLearned(t.Context(), domain.Learned{}, later); err != nil || !saved {
+		t.Fatalf("saved %v, error %v", saved, err)
+	}
+	if text, want := printed(t, func() error { return c.Run(t.Context()) }), "learned until 2099-11-21 12:00:00 UTC"; !strings.Contains(text, want) {
+		t.Errorf("the text lacks %q:\n%s", want, text)
 	}
 }
 
