@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,6 +152,8 @@ func malformed() map[string]probe {
 	filter("101 conditions", both(and, equalities...))
 	ask("one field twice", &pb.StructuredQuery{OrderBy: []*pb.StructuredQuery_Order{order("v", pb.StructuredQuery_ASCENDING), order("v", pb.StructuredQuery_DESCENDING)}})
 	ask("after the name", &pb.StructuredQuery{OrderBy: []*pb.StructuredQuery_Order{order("__name__", pb.StructuredQuery_ASCENDING), order("v", pb.StructuredQuery_ASCENDING)}})
+	withNaN := compare("v", pb.StructuredQuery_FieldFilter_NOT_IN, array(null(), double(math.NaN())))
+	ask("not-in NaN after the name", &pb.StructuredQuery{Where: withNaN, OrderBy: []*pb.StructuredQuery_Order{order("__name__", pb.StructuredQuery_ASCENDING)}})
 	ask("negative limit", &pb.StructuredQuery{Limit: wrapperspb.Int32(-1)})
 	ask("negative offset", &pb.StructuredQuery{Offset: -1})
 	ask("long cursor", &pb.StructuredQuery{StartAt: &pb.Cursor{Values: []*pb.Value{integer(1)}}})

@@ -109,7 +109,7 @@ func (n *node) leaves(visit func(*leaf)) {
 
 // isInequality reports whether the field becomes part of the implicit order. A
 // comparison with null or NaN that matches nothing does not, but a not-in with null
-// among other values does.
+// among other values, NaN included, does.
 func (l *leaf) isInequality() bool {
 	return (l.op.isNegation() || l.op.isRange()) && (!l.never || len(l.list) > 0)
 }

@@ -200,17 +200,19 @@ func checkDatabase(database, reference string) error {
 // (clients use IS_NULL and IS_NAN to find them), a list of alternatives ignores
 // them, and not-in with null matches nothing.
 func (l *leaf) dropNulls() {
-	kind := value.KindOf(l.operand)
 	switch l.op {
 	case opIn, opArrayContainsAny:
 		l.list = slices.DeleteFunc(slices.Clone(l.list), isNullOrNaN)
 		l.never = len(l.list) == 0
 	case opNotIn:
-		l.never = slices.ContainsFunc(l.list, func(v *pb.Value) bool { return value.KindOf(v) == value.KindNull })
-		l.list = slices.DeleteFunc(slices.Clone(l.list), isNullOrNaN)
+		ignored := isNullOrNaN
+		if l.never = slices.ContainsFunc(l.list, isNull); l.never {
+			ignored = isNull // what is left makes it an inequality
+		}
+		l.list = slices.DeleteFunc(slices.Clone(l.list), ignored)
 	case opNotEqual:
-		l.never = kind == value.KindNull
-		if kind == value.KindNaN {
+		l.never = isNull(l.operand)
+		if value.KindOf(l.operand) == value.KindNaN {
 			l.op = opIsNotNull // NaN differs from every value, itself included
 		}
 	default:
@@ -230,7 +232,6 @@ func countDistinct(values []*pb.Value) int {
 	return n
 }
 
-func isNullOrNaN(v *pb.Value) bool {
-	kind := value.KindOf(v)
-	return kind == value.KindNull || kind == value.KindNaN
-}
+func isNull(v *pb.Value) bool { return value.KindOf(v) == value.KindNull }
+
+func isNullOrNaN(v *pb.Value) bool { return isNull(v) || value.KindOf(v) == value.KindNaN }

@@ -228,6 +228,8 @@ func TestCompile_RefusesInvalidQueries(t *testing.T) {
 		"array-contains in each or":     {on(or(fieldFilter("v", "ARRAY_CONTAINS", intValue(1)), fieldFilter("v", "ARRAY_CONTAINS", intValue(2)))), ""},
 		"one field ordered twice":       {on(nil, "v", "-v"), "order by clause cannot contain duplicate fields v"},
 		"order after the name":          {on(nil, "__name__", "v"), "order by clause cannot contain more fields after the key"},
+		"not-in null after the name":    {on(fieldFilter("v", "NOT_IN", array(null, null)), "__name__"), ""},
+		"not-in NaN after the name":     {on(fieldFilter("v", "NOT_IN", array(null, nan)), "__name__"), "order by clause cannot contain more fields after the key"},
 		"inequality after the name":     {on(less("v"), "__name__"), "order by clause cannot contain more fields after the key"},
 		"name against a string":         {on(fieldFilter("__name__", "EQUAL", text("x"))), "__name__ filter value must be a document reference"},
 		"name in strings":               {on(fieldFilter("__name__", "IN", array(text("x")))), "__name__ filter value must be a document reference"},
