@@ -38,7 +38,7 @@ func sections(t *testing.T) (prepare Section, exercises []Section) {
 }
 
 // patience bounds one exercise against a machine that is busy with others.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // TestGameDay plays the page: it builds as the page says, once, and then goes
 // through every exercise in a shell of its own, all at the same time.
