@@ -128,7 +128,8 @@ func (m *model) plannedOnce(s *state) *Violation {
 }
 
 // handOvers lists what cycles of all areas can hand over from a snapshot taken now. The
-// planner chooses less: any other depot may get an order here, one that had it before, too.
+// planner chooses less: any depot of another area may get an order here, one that had it
+// before, too.
 func (m *model) handOvers(s *state, list []action) []action {
 	for o, n := range s.Order {
 		if n == 0 || !m.orders.get(n).Waits() {
