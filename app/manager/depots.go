@@ -84,7 +84,7 @@ func (m *Manager) lookForIdleDepots(ctx context.Context, since time.Time) {
 		return
 	}
 	var before []domain.DepotID
-	if last := m.idle.Swap(&idle); last != nil {
+	if last := m.idle.Load(); last != nil {
 		before = *last
 	}
 	m.Meter.SetIdleDepots(textOf(idle))
@@ -98,4 +98,5 @@ func (m *Manager) lookForIdleDepots(ctx context.Context, since time.Time) {
 			m.Log.InfoContext(ctx, "depot has cycles again, or no order waits", slog.String("depot_id", string(id)))
 		}
 	}
+	m.idle.Store(&idle) // last: whoever sees it finds the log and the metrics
 }
