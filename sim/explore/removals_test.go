@@ -161,26 +161,57 @@ func decided(change func(*policy.Verdict, time.Time)) func(Rules, Limits) Rules 
 	}
 }
 
-// handedOverAs hands over a changed order, among other areas or by another one.
-func handedOverAs(change func(o *domain.Order, areas *[]domain.Area, by *domain.HandOvers, h domain.HandOver)) func(Rules, Limits) Rules {
+// handOver is one call of the rule that hands an order over.
+type handOver struct {
+	order *domain.Order
+	areas []domain.Area
+	by    domain.HandOvers
+	one   domain.HandOver
+	now   time.Time
+}
+
+type handOverRule func(handOver) (policy.Change, error)
+
+// handedOver puts another rule before the one that hands orders over, which it may call.
+func handedOver(instead func(h handOver, rule handOverRule) (policy.Change, error)) func(Rules, Limits) Rules {
 	return func(r Rules, _ Limits) Rules {
-		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
-			if o != nil {
-				x := *o
-				o = &x
-				change(o, &areas, &by, h)
-			}
-			return handOver(o, areas, by, h, now)
+		original := r.HandOver
+		rule := func(h handOver) (policy.Change, error) { return original(h.order, h.areas, h.by, h.one, h.now) }
+		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, one domain.HandOver, now time.Time) (policy.Change, error) {
+			return instead(handOver{o, areas, by, one, now}, rule)
 		}
 		return r
 	}
 }
 
+// handedOverAs changes what the rule sees of an order that exists.
+func handedOverAs(change func(*handOver)) func(Rules, Limits) Rules {
+	return handedOver(func(h handOver, rule handOverRule) (policy.Change, error) {
+		if h.order != nil {
+			order := *h.order
+			h.order = &order
+			change(&h)
+		}
+		return rule(h)
+	})
+}
+
+// handedOverForgetting hides some of the depots that had the order before from the rule.
+func handedOverForgetting(forgets func(before, to domain.DepotID) bool) func(Rules, Limits) Rules {
+	return handedOver(func(h handOver, rule handOverRule) (policy.Change, error) {
+		had := h.order.HandedOverBy
+		order := *h.order
+		order.HandedOverBy = slices.DeleteFunc(slices.Clone(had), func(d domain.DepotID) bool { return forgets(d, h.one.To) })
+		h.order = &order
+		c, err := rule(h)
+		return rewritten(c, func(o *domain.Order) { o.HandedOverBy = append(slices.Clone(had), h.one.From) }), err
+	})
+}
+
 // ofItsArea takes every hand-over for one by the area that plans the order.
-var ofItsArea = handedOverAs(func(_ *domain.Order, areas *[]domain.Area, by *domain.HandOvers, h domain.HandOver) {
-	if area, planned := policy.AreaOf(*areas, h.From); planned {
-		by.DepotID = area.ID()
+var ofItsArea = handedOverAs(func(h *handOver) {
+	if area, planned := policy.AreaOf(h.areas, h.one.From); planned {
+		h.by.DepotID = area.ID()
 	}
 })
 
@@ -710,38 +741,20 @@ var removals = []removal{
 		}
 		return r
 	}, "moved", "AREA", 4, ""},
-	{"F-ARE-05", "NOT_PENDING: an order is handed over whatever its status", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, _ domain.HandOver) {
-		o.Status = domain.OrderPending
+	{"F-ARE-05", "NOT_PENDING: an order is handed over whatever its status", handedOverAs(func(h *handOver) {
+		h.order.Status = domain.OrderPending
 	}), "areas", "I2", 4, ""},
-	{"F-ARE-05", "ORDER_HELD: a held order is handed over", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, _ domain.HandOver) {
-		o.Held = false
+	{"F-ARE-05", "ORDER_HELD: a held order is handed over", handedOverAs(func(h *handOver) {
+		h.order.Held = false
 	}), "areas", "I2", 3, ""},
-	{"F-ARE-05", "PLANNED_ELSEWHERE: an order that has moved is handed over", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, h domain.HandOver) {
-		o.PlanningDepotID = h.From
+	{"F-ARE-05", "PLANNED_ELSEWHERE: an order that has moved is handed over", handedOverAs(func(h *handOver) {
+		h.order.PlanningDepotID = h.one.From
 	}), "areas", "I2", 5, ""},
-	{"F-ARE-05", "DEPOT_UNKNOWN: an order is handed over to a depot that is gone", handedOverAs(func(_ *domain.Order, areas *[]domain.Area, _ *domain.HandOvers, h domain.HandOver) {
-		*areas = append(slices.Clone(*areas), domain.Area{Depots: []domain.Depot{{ID: h.To}}})
+	{"F-ARE-05", "DEPOT_UNKNOWN: an order is handed over to a depot that is gone", handedOverAs(func(h *handOver) {
+		h.areas = append(slices.Clone(h.areas), domain.Area{Depots: []domain.Depot{{ID: h.one.To}}})
 	}), "areas", "AREA", 3, ""},
-	{"F-ARE-05", "HANDED_OVER_BEFORE: a depot gets an order back", func(r Rules, _ Limits) Rules {
-		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
-			x := *o
-			x.HandedOverBy = slices.DeleteFunc(slices.Clone(o.HandedOverBy), func(d domain.DepotID) bool { return d == h.To })
-			c, err := handOver(&x, areas, by, h, now)
-			return rewritten(c, func(x *domain.Order) { x.HandedOverBy = append(slices.Clone(o.HandedOverBy), h.From) }), err
-		}
-		return r
-	}, "areas", "I2", 4, ""},
-	{"F-ARE-05", "TOO_MANY_HAND_OVERS: an order is handed over any number of times", func(r Rules, _ Limits) Rules {
-		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
-			x := *o
-			x.HandedOverBy = slices.DeleteFunc(slices.Clone(o.HandedOverBy), func(d domain.DepotID) bool { return d != h.To })
-			c, err := handOver(&x, areas, by, h, now)
-			return rewritten(c, func(x *domain.Order) { x.HandedOverBy = append(slices.Clone(o.HandedOverBy), h.From) }), err
-		}
-		return r
-	}, "areas", "I2", 4, ""},
+	{"F-ARE-05", "HANDED_OVER_BEFORE: a depot gets an order back", handedOverForgetting(func(before, to domain.DepotID) bool { return before == to }), "areas", "I2", 4, ""},
+	{"F-ARE-05", "TOO_MANY_HAND_OVERS: an order is handed over any number of times", handedOverForgetting(func(before, to domain.DepotID) bool { return before != to }), "areas", "I2", 4, ""},
 	{"F-ARE-05", "STALE_FENCE: fences of hand-overs are not compared", handOversAdmitted(func(s *policy.DecisionState) {
 		s.Fences = nil
 	}, func(*policy.Verdict) {}), "areas", "I5", 4, ""},
@@ -776,27 +789,23 @@ var removals = []removal{
 		}
 		return r
 	}, "founded", "AREA", 3, ""},
-	{"F-ARE-05", "PLANNED_ELSEWHERE: an area whose depot is gone hands its orders over", handedOverAs(func(_ *domain.Order, areas *[]domain.Area, by *domain.HandOvers, h domain.HandOver) {
-		*areas = append(slices.Clone(*areas), domain.Area{Depots: []domain.Depot{{ID: by.DepotID}, {ID: h.From}}})
+	{"F-ARE-05", "PLANNED_ELSEWHERE: an area whose depot is gone hands its orders over", handedOverAs(func(h *handOver) {
+		h.areas = append(slices.Clone(h.areas), domain.Area{Depots: []domain.Depot{{ID: h.by.DepotID}, {ID: h.one.From}}})
 	}), "grouped", "AREA", 3, ""},
 	{"F-ARE-05", "PLANNED_ELSEWHERE: a cycle of areas that were regrouped hands orders over", ofItsArea, "regrouped", "AREA", 3, ""},
 	{"F-ARE-05", "PLANNED_ELSEWHERE: an area takes the orders of another one", ofItsArea, "passed", "AREA", 2, ""},
-	{"F-ARE-05", "PLANNED_ELSEWHERE: an area hands over what its depot does not plan", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, h domain.HandOver) {
-		o.PlanningDepotID = h.From
+	{"F-ARE-05", "PLANNED_ELSEWHERE: an area hands over what its depot does not plan", handedOverAs(func(h *handOver) {
+		h.order.PlanningDepotID = h.one.From
 	}), "passed", "I2", 2, ""},
-	{"F-ARE-05", "NOT_FOUND: an order that nobody knows is handed over", func(r Rules, _ Limits) Rules {
-		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
-			if o == nil {
-				o = &domain.Order{ID: h.OrderID, Status: domain.OrderPending, PlanningDepotID: h.From}
-			}
-			return handOver(o, areas, by, h, now)
+	{"F-ARE-05", "NOT_FOUND: an order that nobody knows is handed over", handedOver(func(h handOver, rule handOverRule) (policy.Change, error) {
+		if h.order == nil {
+			h.order = &domain.Order{ID: h.one.OrderID, Status: domain.OrderPending, PlanningDepotID: h.one.From}
 		}
-		return r
-	}, "passed", "I8", 2, ""},
-	{"F-ARE-05", "NOT_PENDING: an order that has ended is handed over", handedOverAs(func(o *domain.Order, _ *[]domain.Area, _ *domain.HandOvers, _ domain.HandOver) {
-		if o.Status.Final() {
-			o.Status = domain.OrderPending
+		return rule(h)
+	}), "passed", "I8", 2, ""},
+	{"F-ARE-05", "NOT_PENDING: an order that has ended is handed over", handedOverAs(func(h *handOver) {
+		if h.order.Status.Final() {
+			h.order.Status = domain.OrderPending
 		}
 	}), "passed", "I2", 2, ""},
 	{"F-ARE-05", "FENCE_UNKNOWN: the lock's fences do not bound a hand-over's", handOversAdmitted(func(s *policy.DecisionState) {
@@ -814,25 +823,19 @@ var removals = []removal{
 		}
 		return r
 	}, "passed", "I5", 2, ""},
-	{"F-ARE-05", "a hand-over that is refused is written nevertheless", func(r Rules, _ Limits) Rules {
-		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
-			c, err := handOver(o, areas, by, h, now)
-			if by.DepotID = h.From; err != nil && o != nil {
-				c, _ = handOver(o, []domain.Area{{Depots: []domain.Depot{{ID: h.From}}}, {Depots: []domain.Depot{{ID: h.To}}}}, by, h, now)
-			}
-			return c, err
+	{"F-ARE-05", "a hand-over that is refused is written nevertheless", handedOver(func(h handOver, rule handOverRule) (policy.Change, error) {
+		c, err := rule(h)
+		if err != nil && h.order != nil {
+			h.by.DepotID = h.one.From
+			h.areas = []domain.Area{{Depots: []domain.Depot{{ID: h.one.From}}}, {Depots: []domain.Depot{{ID: h.one.To}}}}
+			c, _ = rule(h)
 		}
-		return r
-	}, "passed", "AREA", 2, ""},
-	{"F-ARE-05", "a hand-over that is refused counts as done", func(r Rules, _ Limits) Rules {
-		handOver := r.HandOver
-		r.HandOver = func(o *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (policy.Change, error) {
-			c, _ := handOver(o, areas, by, h, now)
-			return c, nil
-		}
-		return r
-	}, "passed", "AREA", 2, ""},
+		return c, err
+	}), "passed", "AREA", 2, ""},
+	{"F-ARE-05", "a hand-over that is refused counts as done", handedOver(func(h handOver, rule handOverRule) (policy.Change, error) {
+		c, _ := rule(h)
+		return c, nil
+	}), "passed", "AREA", 2, ""},
 	{"F-DEC-05", "a failed mission owes no revocation", told(func(_, _ *policy.Binding, c *policy.Change) {
 		for i := range c.Missions {
 			c.Missions[i].RevokePending = false
