@@ -13,7 +13,8 @@ type HandOvers struct {
 	CycleID CycleID
 	DepotID DepotID // names the area, and its lock issued the fence
 	Fence   string
-	// AreaRadius, in km, is by which its areas are made; see policy.AreasOf.
+	// AreaRadius is how far apart, in km, the cycle lets the depots of an area be; see
+	// policy.AreasOf.
 	AreaRadius float64
 	List       []HandOver
 }

@@ -49,9 +49,9 @@ type report struct {
 
 // telemetryShard gathers the reports of its drones and commits them: after gather
 // when one changes more than its drone's whereabouts, otherwise when the drone's
-// document may be written again. A drone that reports no more often than its document
-// may be written does not wait: the commits would fall behind its reports a little each
-// time, until a report waits as long as the next one takes to come.
+// document may be written again. The reports of a drone that sends them no more often than
+// its document may be written do not wait for that: each commit would fall a little further
+// behind, until a report waits almost until the next one.
 type telemetryShard struct {
 	*settler
 	sampling sampling
@@ -82,9 +82,9 @@ func never() time.Time { return time.Now().Add(time.Hour) }
 // about the same time share a commit.
 const tick = 50 * time.Millisecond
 
-// steadiness is the part of the time between two commits by which a report may come
-// early and still not wait.
-const steadiness = 10
+// earlyShare is how early a report may come and still not wait: by one part in this many of
+// the time between two commits.
+const earlyShare = 10
 
 // maxBatch bounds the drones of one commit.
 const maxBatch = 250
@@ -190,7 +190,7 @@ func (s *telemetryShard) add(r report) {
 	if !waits {
 		due = nextTick(last.written.Add(s.coalesce))
 	}
-	if now.Sub(last.reported) >= s.coalesce-s.coalesce/steadiness {
+	if now.Sub(last.reported) >= s.coalesce-s.coalesce/earlyShare {
 		due = earliest(due, nextTick(now))
 	}
 	if r.urgent {

@@ -52,8 +52,8 @@ type OrderExplanation struct {
 	// Recorded is why it waited in the last cycle before that time that lists it.
 	Recorded        string         `json:"recorded,omitempty"`
 	RecordedByCycle domain.CycleID `json:"recordedByCycle,omitempty"`
-	// LearnedUntil says that the plans use speeds, stays and delays that were learned later
-	// than ReadTime: up to then. Absent if they do not.
+	// LearnedUntil is when the speeds, stays and delays that the plans use were learned, if
+	// that was after ReadTime.
 	LearnedUntil *time.Time `json:"learnedUntil,omitempty"`
 	// Why is absent for an order that was not pending then, or held.
 	Why *planner.Explanation `json:"why,omitempty"`

@@ -28,7 +28,7 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	}
 	say("A new plan of that moment: %s.", fate(x.Why.Plan))
 	if x.LearnedUntil != nil {
-		say("Plans of it use speeds, stays and delays learned until %s UTC; the cycles of that time knew less.", x.LearnedUntil.Format(time.DateTime))
+		say("Plans of that moment use speeds, stays and delays learned until %s UTC; the cycles of that time knew less.", x.LearnedUntil.Format(time.DateTime))
 	}
 	say("")
 	say("The nearest drones, each with a flight for this order alone:")
