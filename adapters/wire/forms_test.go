@@ -376,3 +376,15 @@ func TestDecodeSnapshot_RefusesImpossibleCharging(t *testing.T) {
 		t.Errorf("slots that are not a number: %v", err)
 	}
 }
+
+// F-AMD-01: a flight is a drone and a mission; without one it is nothing to plan.
+func TestDecodeSnapshot_RefusesAFlightWithoutDroneOrMission(t *testing.T) {
+	for form, want := range map[string]string{
+		`{"depot": {"id": "D", "position": {"lat": 1, "lon": 2}}, "flights": [{"mission": {"id": "M", "droneId": "A", "status": "ACTIVE"}}]}`: "invalid snapshot: flights[0].drone is missing; give the drone that flies",
+		`{"depot": {"id": "D", "position": {"lat": 1, "lon": 2}}, "flights": [{"drone": {"id": "A", "position": {"lat": 1, "lon": 2}}}]}`:     "invalid snapshot: flights[0].mission is missing; give the mission that the drone flies",
+	} {
+		if _, err := wire.DecodeSnapshot([]byte(form)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", form, err, want)
+		}
+	}
+}

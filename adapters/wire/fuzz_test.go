@@ -38,6 +38,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(golden)
+	f.Add([]byte(`{"flights": [{}], "drones": [{}], "charging": [{}], "orders": [{}], "warehouses": [{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := wire.DecodeSnapshot(data)
 		if err != nil {

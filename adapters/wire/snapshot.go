@@ -137,6 +137,15 @@ func flightToProto(f domain.Flight) *pb.Flight {
 }
 
 func flight(c *checker, path string, m *pb.Flight) domain.Flight {
+	if m.GetDrone() == nil {
+		c.add(join(path, "drone"), "is missing; give the drone that flies")
+	}
+	if m.GetMission() == nil {
+		c.add(join(path, "mission"), "is missing; give the mission that the drone flies")
+	}
+	if m.GetDrone() == nil || m.GetMission() == nil {
+		return domain.Flight{}
+	}
 	f := domain.Flight{
 		Drone:     drone(c, join(path, "drone"), m.GetDrone()),
 		Mission:   mission(c, join(path, "mission"), m.GetMission()),
