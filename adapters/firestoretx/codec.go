@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -225,9 +226,44 @@ func whole[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
 	}
 }
 
-// wholes is a list of integers; empty is absent.
-func wholes[T any](name string, at func(*T) *[]int) field[T] {
-	return listOf(name, "an array of whole numbers", at, func(n int) int64 { return int64(n) }, func(n int64) int { return int(n) })
+// index counts stops of a route or names one of them. A route that is cut below 0 would end
+// the process.
+func index[T any](name string, at func(*T) *int) field[T] {
+	return checked(whole(name, at), at, checkIndex)
+}
+
+// indexes is a list of stops of a route; empty is absent.
+func indexes[T any](name string, at func(*T) *[]int) field[T] {
+	f := listOf(name, "an array of whole numbers", at, func(n int) int64 { return int64(n) }, func(n int64) int { return int(n) })
+	return checked(f, at, func(list []int) error {
+		if i := slices.IndexFunc(list, func(n int) bool { return n < 0 }); i >= 0 {
+			return checkIndex(list[i])
+		}
+		return nil
+	})
+}
+
+func checkIndex(n int) error {
+	if n < 0 {
+		return fmt.Errorf("is %d; give 0 or more", n)
+	}
+	return nil
+}
+
+// checked is the field with a condition on the values that it reads.
+func checked[T, V any](f field[T], at func(*T) *V, check func(V) error) field[T] {
+	set := f.set
+	f.set = func(v *T, stored any) error {
+		err := set(v, stored)
+		if err == nil {
+			err = check(*at(v))
+		}
+		if err != nil {
+			*at(v) = *new(V)
+		}
+		return err
+	}
+	return f
 }
 
 // instant is a timestamp field; the zero time is absent. Times are kept to the

@@ -42,7 +42,7 @@ var failedMissionCodec = codec[domain.FailedMission]{
 }
 
 var sightingCodec = codec[domain.Sighting]{
-	whole("stop", func(s *domain.Sighting) *int { return &s.Stop }),
+	index("stop", func(s *domain.Sighting) *int { return &s.Stop }),
 	instant("at", func(s *domain.Sighting) *time.Time { return &s.At }),
 	flag("claimed", func(s *domain.Sighting) *bool { return &s.Claimed }),
 }
@@ -148,7 +148,7 @@ var waypointCodec = codec[domain.Waypoint]{
 var amendmentCodec = codec[domain.Amendment]{
 	whole("revision", func(a *domain.Amendment) *int { return &a.Revision }),
 	structs("route", waypointCodec, func(a *domain.Amendment) *[]domain.Waypoint { return &a.Route }),
-	wholes("droppedStops", func(a *domain.Amendment) *[]int { return &a.DroppedStops }),
+	indexes("droppedStops", func(a *domain.Amendment) *[]int { return &a.DroppedStops }),
 	texts("addedOrderIds", func(a *domain.Amendment) *[]domain.OrderID { return &a.AddedIDs }),
 	texts("releasedOrderIds", func(a *domain.Amendment) *[]domain.OrderID { return &a.ReleasedIDs }),
 	real("estimatedBatteryConsumption", func(a *domain.Amendment) *float64 { return &a.EstimatedBatteryConsumption }),
@@ -159,7 +159,7 @@ var amendmentCodec = codec[domain.Amendment]{
 
 var earlierRouteCodec = codec[domain.EarlierRoute]{
 	whole("revision", func(e *domain.EarlierRoute) *int { return &e.Revision }),
-	whole("shared", func(e *domain.EarlierRoute) *int { return &e.Shared }),
+	index("shared", func(e *domain.EarlierRoute) *int { return &e.Shared }),
 }
 
 var missionCodec = codec[domain.Mission]{
@@ -175,9 +175,9 @@ var missionCodec = codec[domain.Mission]{
 	text("cycleId", func(m *domain.Mission) *domain.CycleID { return &m.CycleID }),
 	text("fence", func(m *domain.Mission) *string { return &m.Fence }),
 	text("failureReason", func(m *domain.Mission) *domain.FailureReason { return &m.FailureReason }),
-	whole("reachedStops", func(m *domain.Mission) *int { return &m.ReachedStops }),
+	index("reachedStops", func(m *domain.Mission) *int { return &m.ReachedStops }),
 	structs("sightings", sightingCodec, func(m *domain.Mission) *[]domain.Sighting { return &m.Sightings }),
-	wholes("droppedStops", func(m *domain.Mission) *[]int { return &m.DroppedStops }),
+	indexes("droppedStops", func(m *domain.Mission) *[]int { return &m.DroppedStops }),
 	counter("routeRevision", func(m *domain.Mission) *int { return &m.RouteRevision }),
 	optional("amendment", amendmentCodec, func(m *domain.Mission) **domain.Amendment { return &m.Amendment }),
 	structs("earlierRoutes", earlierRouteCodec, func(m *domain.Mission) *[]domain.EarlierRoute { return &m.EarlierRoutes }),
@@ -342,17 +342,12 @@ func counter[T any](name string, at func(*T) *int) field[T] {
 
 // slots is a number of charging slots. Earlier versions wrote 0 where none was given.
 func slots[T any](name string, at func(*T) *int) field[T] {
-	f := counter(name, at)
-	set := f.set
-	f.set = func(v *T, stored any) error {
-		err := set(v, stored)
-		if n := *at(v); err == nil && n < 0 {
-			*at(v) = 0
+	return checked(counter(name, at), at, func(n int) error {
+		if n < 0 {
 			return fmt.Errorf("is %d; give 1 or more, or leave it out", n)
 		}
-		return err
-	}
-	return f
+		return nil
+	})
 }
 
 var cycleCodec = codec[domain.Cycle]{

@@ -445,6 +445,40 @@ func TestStore_MalformedDroneIsAssignedNothing(t *testing.T) {
 	}
 }
 
+// A mission whose counts of stops were edited to less than 0 is malformed, and reports of its
+// drone say so. No route is cut there.
+func TestStore_RefusesStopsBelowZero(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+	inFlight := func() domain.Telemetry {
+		f.now = f.now.Add(time.Second)
+		tm := idle("D1", f.now)
+		tm.Status, tm.MissionID = domain.DroneMoving, mission
+		return tm
+	}
+	for field, value := range map[string]any{
+		"reachedStops":  -1,
+		"droppedStops":  []any{2, -1},
+		"sightings":     []any{map[string]any{"stop": -1, "at": f.now, "claimed": false}},
+		"earlierRoutes": []any{map[string]any{"revision": 1, "shared": -1}},
+	} {
+		doc := f.client.Doc("missions/" + string(mission))
+		if _, err := doc.Set(t.Context(), map[string]any{field: value}, firestore.MergeAll); err != nil {
+			t.Fatal(err)
+		}
+		err := f.report(t, inFlight())
+		if malformed := new(firestoretx.MalformedError); !errors.As(err, &malformed) || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), "is -1; give 0 or more") {
+			t.Errorf("%s: %v, want an error that names the field and the fix", field, err)
+		}
+		if _, err := doc.Update(t.Context(), []firestore.Update{{Path: field, Value: firestore.Delete}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.mustReport(t, inFlight()) // repaired
+}
+
 // F-DEC-02: drones without a home depot share a fence of their own.
 func TestStore_FencesOfDronesWithoutAHome(t *testing.T) {
 	f := newFleet(t)
