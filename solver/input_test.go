@@ -57,6 +57,7 @@ func TestSolve_GivesTheReasonForWhatItLeavesOut(t *testing.T) {
 		"too heavy":                           {func(p *solver.Problem) { p.Drones[0].CapacityKg, p.Orders[0].WeightKg = 2, 3 }, solver.OverCapacity},
 		"NaN latitude":                        {func(p *solver.Problem) { p.Orders[0].Delivery.Lat = math.NaN() }, solver.InvalidInput},
 		"infinite pickup":                     {func(p *solver.Problem) { p.Orders[0].Pickup = &solver.Location{Lon: math.Inf(1)} }, solver.InvalidInput},
+		"weight beyond any drone's":           {func(p *solver.Problem) { p.Orders[0].WeightKg = 1e300 }, solver.InvalidInput},
 		"negative weight":                     {func(p *solver.Problem) { p.Orders[0].WeightKg = -1 }, solver.InvalidInput},
 		"unknown priority":                    {func(p *solver.Problem) { p.Orders[0].Priority = 9 }, solver.InvalidInput},
 		"no product":                          {func(p *solver.Problem) { p.Orders[0].ProductType = "" }, solver.InvalidInput},

@@ -21,8 +21,8 @@ func badOrder(o Order) string {
 		}
 	}
 	switch {
-	case !finite(o.WeightKg) || o.WeightKg < 0:
-		return fmt.Sprintf("weightKg %v is not a finite number >= 0", o.WeightKg)
+	case !(o.WeightKg >= 0 && o.WeightKg <= model.MaxWeightKg):
+		return fmt.Sprintf("weightKg %v is outside [0,%v]", o.WeightKg, model.MaxWeightKg)
 	case o.Priority < 0 || int(o.Priority) >= model.PriorityCount:
 		return fmt.Sprintf("priority %d is unknown", o.Priority)
 	case o.Pickup == nil && o.ProductType == "":

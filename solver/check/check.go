@@ -386,7 +386,7 @@ func (r *replay) valid(i int) bool {
 	o := r.problem.Orders[i]
 	named := o.ID != "" && len(o.ID) <= model.MaxIDBytes && !strings.Contains(o.ID, "\x00") && r.firstOf[o.ID] == i
 	placed := onEarth(o.Delivery) && (o.Pickup == nil && o.ProductType != "" || o.Pickup != nil && onEarth(*o.Pickup))
-	return named && placed && o.WeightKg >= 0 && !math.IsInf(o.WeightKg, 0) && validPriority(o.Priority)
+	return named && placed && o.WeightKg >= 0 && o.WeightKg <= model.MaxWeightKg && validPriority(o.Priority)
 }
 
 func onEarth(l model.Location) bool {
