@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	// atStopMetres is how near its latest stop a drone may still be serving it, as the
 	// State Manager judges.
 	atStopMetres = 75
+	// farAhead is more than any drone flies: one that is ready only then has a wrong time.
+	farAhead = 24 * time.Hour
 )
 
 // flightsOf predicts the drones in flight of a snapshot at the given time, when drones begin
@@ -96,7 +99,7 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 		g.StopsBehind, g.OrdersDelivered = 0, 0 // of the next mission
 		ready = len(g.Stops) == 1 && flightTime(&drone, metres(drone.At, g.Stops[0].At)) > landingMargin
 	}
-	return g, ready && knowsOrders(g)
+	return g, ready && makesSense(g, now)
 }
 
 // cargo is what a drone in flight carries, stop by stop.
@@ -211,12 +214,47 @@ func ordersAhead(f domain.Flight, stops []solver.Stop) (ahead []solver.Order, de
 	return ahead, len(f.Mission.OrderIDs) - len(ahead)
 }
 
-// knowsOrders reports whether the order of each stop is known.
-func knowsOrders(g solver.Flight) bool {
-	return !slices.ContainsFunc(g.Stops, func(s solver.Stop) bool {
-		return s.OrderID != "" && !slices.ContainsFunc(g.Orders, func(o solver.Order) bool { return o.ID == s.OrderID })
-	})
+// makesSense reports whether the rest of a mission is one that planners write: each known
+// order is fetched, unless it is aboard, and brought to its place, and then the drone flies
+// home. It never carries more than the drone can. One record that was edited by hand must
+// not end the planning of the others.
+func makesSense(g solver.Flight, now time.Time) bool {
+	if g.Ready.Sub(now) > farAhead {
+		return false
+	}
+	left, aboard, load := map[string]solver.Order{}, map[string]bool{}, 0.0
+	for _, o := range g.Orders {
+		left[o.ID] = o
+	}
+	for _, o := range g.Aboard() {
+		aboard[o.ID] = true
+		load += o.WeightKg
+	}
+	for i, s := range g.Stops {
+		last := i == len(g.Stops)-1
+		o, known := left[s.OrderID]
+		switch {
+		case last != (s.Kind == solver.DepotReturn) || !valid(s.At) || g.Drone.CapacityKg > 0 && load > g.Drone.CapacityKg:
+			return false
+		case last:
+		case !known || s.Kind != solver.WarehousePickup && s.Kind != solver.Delivery:
+			return false
+		case aboard[o.ID] != (s.Kind == solver.Delivery):
+			return false
+		case s.Kind == solver.WarehousePickup:
+			aboard[o.ID] = true
+			load += o.WeightKg
+		case s.At != o.Delivery:
+			return false
+		default:
+			delete(left, o.ID)
+			load -= o.WeightKg
+		}
+	}
+	return true
 }
+
+func valid(at solver.Location) bool { return math.Abs(at.Lat) <= 90 && math.Abs(at.Lon) <= 180 }
 
 // commit counts the stops that can no longer be changed: those that are reached within
 // the turning time, and those at the same place. It returns false if no order stop is

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -31,10 +32,10 @@ const maxInsertions = 200
 type inFlight struct {
 	directFlights
 	rests   []*rest
-	idle    []solver.Drone // not promised to an order yet
-	invalid map[int]bool   // orders, by index
-	turn    time.Duration  // see Config.TurnTime
-	typical solver.Drone   // one that starts from the depot
+	idle    []solver.Drone          // not promised to an order yet
+	invalid map[int]solver.Unserved // orders, by index
+	turn    time.Duration           // see Config.TurnTime
+	typical solver.Drone            // one that starts from the depot
 	// As in Planner.
 	exchanged *lately[string]
 	searched  *lately[routeRevision]
@@ -46,23 +47,37 @@ type routeRevision struct {
 	revision  int
 }
 
-// newInFlight leaves out what the solver cannot read: flights with broken records,
-// warehouses and orders.
+// newInFlight leaves out what the solver cannot read: flights with broken records or orders,
+// or with one that waits too, warehouses and orders.
 func (p *Planner) newInFlight(ctx context.Context, problem *solver.Problem) (*inFlight, error) {
 	asIdle := *problem
-	asIdle.Drones = nil
+	asIdle.Drones, asIdle.Orders = nil, slices.Clone(problem.Orders)
+	var carriers []string // of the orders after those that wait
 	for _, f := range problem.Flights {
-		asIdle.Drones = append(asIdle.Drones, f.Drone)
+		asIdle.Drones, asIdle.Orders = append(asIdle.Drones, f.Drone), append(asIdle.Orders, f.Orders...)
+		carriers = append(carriers, slices.Repeat([]string{f.Drone.ID}, len(f.Orders))...)
 	}
 	screen, err := solver.Solve(ctx, asIdle, solver.Options{Strategy: solver.NearestFirst, Clock: p.clock})
 	if err != nil {
 		return nil, err
 	}
+	broken, invalid := map[string]bool{}, map[int]solver.Unserved{}
+	for _, u := range screen.Unserved {
+		if u.Reason != solver.InvalidInput {
+			continue
+		}
+		if i := u.Index - len(problem.Orders); i >= 0 {
+			broken[carriers[i]] = true
+		} else {
+			invalid[u.Index] = u
+		}
+	}
+	problem.Flights = withoutIgnored(problem.Flights, "drone", screen.Ignored)
+	problem.Flights = slices.DeleteFunc(problem.Flights, func(f solver.Flight) bool { return broken[f.Drone.ID] })
 	usable := *problem
-	usable.Flights = withoutIgnored(problem.Flights, "drone", screen.Ignored)
 	usable.Warehouses = withoutIgnored(problem.Warehouses, "warehouse", screen.Ignored)
 	f := &inFlight{
-		directFlights: newDirectFlights(&usable), idle: slices.Clone(problem.Drones), invalid: map[int]bool{},
+		directFlights: newDirectFlights(&usable), idle: slices.Clone(problem.Drones), invalid: invalid,
 		turn: p.cfg.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, searched: &p.searched,
 	}
 	for i := range usable.Flights {
@@ -70,9 +85,6 @@ func (p *Planner) newInFlight(ctx context.Context, problem *solver.Problem) (*in
 	}
 	if f.typical.ID == "" && len(f.rests) > 0 {
 		f.typical = f.charged(f.rests[0].flight.Drone)
-	}
-	for _, u := range screen.Unserved {
-		f.invalid[u.Index] = u.Reason == solver.InvalidInput
 	}
 	return f, nil
 }
@@ -86,7 +98,7 @@ func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (
 		return Result{}, err
 	}
 	added := f.addUrgent()
-	rest, index := without(problem, added)
+	rest, index := without(problem, slices.AppendSeq(slices.Clone(added), maps.Keys(f.invalid)))
 	rest.Flights = nil
 	result, err := p.planIdle(ctx, rest)
 	if err != nil {
@@ -106,7 +118,11 @@ func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (
 			p.exchanged.add(id, problem.Now)
 		}
 	}
-	return result.amended(amendments, added), nil
+	result = result.amended(amendments, added)
+	for _, i := range slices.Sorted(maps.Keys(f.invalid)) {
+		result.Plan.Unserved, result.Obstacles = append(result.Plan.Unserved, f.invalid[i]), append(result.Obstacles, domain.Obstacles{})
+	}
+	return result, nil
 }
 
 // addUrgent adds CRITICAL orders that a drone in flight serves best, and returns the
@@ -231,7 +247,7 @@ func (f *inFlight) sourcesOf(o *solver.Order) (stops []solver.Stop) {
 // byDeadline lists the orders of a priority, by deadline.
 func (f *inFlight) byDeadline(p solver.Priority) (list []int) {
 	for i := range f.problem.Orders {
-		if f.problem.Orders[i].Priority == p && !f.invalid[i] {
+		if _, bad := f.invalid[i]; !bad && f.problem.Orders[i].Priority == p {
 			list = append(list, i)
 		}
 	}

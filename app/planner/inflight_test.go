@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -89,6 +90,37 @@ func TestPlanner_AddsACriticalOrderToAFlight(t *testing.T) {
 	}
 	if used := d.EstimatedBatteryConsumption; used < 40.1 || used > 40.2 { // 16.06 km
 		t.Errorf("uses %v %%", used)
+	}
+}
+
+// F-AMD-01: a flight whose record makes no sense, as after an edit by hand, stays as it is,
+// and does not keep the others from being changed.
+func TestPlanner_LeavesOutAFlightThatMakesNoSense(t *testing.T) {
+	for name, spoil := range map[string]func(*domain.Flight){
+		"carries more than it can":  func(f *domain.Flight) { f.Drone.PayloadCapacityKg, f.Orders[0].WeightKg = 2, 3 },
+		"weighs nothing sensible":   func(f *domain.Flight) { f.Orders[0].WeightKg = math.NaN() },
+		"delivers to another place": func(f *domain.Flight) { f.Orders[0].Delivery = north(9, 0) },
+		"delivers a waiting order": func(f *domain.Flight) {
+			f.Orders[0].ID = "C"
+			f.Mission.Route[1].OrderID, f.Mission.Route[2].OrderID = "C", "C"
+		},
+		"was seen in the far future": func(f *domain.Flight) { f.Drone.SeenAt = f.Drone.SeenAt.AddDate(300, 0, 0) },
+		"ends nowhere":               func(f *domain.Flight) { f.Mission.Route[3].Position.Lat = math.Inf(1) },
+		"fetches a parcel twice": func(f *domain.Flight) {
+			f.Mission.Route[2].Type, f.Mission.ReachedStops = domain.WaypointWarehousePickup, 1
+		},
+	} {
+		w := newTown(1)
+		sound, spoiled := w.flying(1, domain.PriorityStandard, time.Hour), w.flying(1, domain.PriorityStandard, time.Hour)
+		sound.Drone.ID, sound.Mission.DroneID, sound.Mission.ID, sound.Drone.CurrentMissionID = "SOUND", "SOUND", "M2", "M2"
+		sound.Orders[0].ID, sound.Mission.OrderIDs = "OTHER", []domain.OrderID{"OTHER"}
+		sound.Mission.Route[1].OrderID, sound.Mission.Route[2].OrderID = "OTHER", "OTHER"
+		spoil(&spoiled)
+		w.order("C", domain.PriorityCritical, north(5, 0), 0)
+		_, decisions := w.planFlights(t, spoiled, sound)
+		if len(decisions) != 1 || decisions[0].DroneID != "SOUND" || decisions[0].AmendsMissionID != "M2" {
+			t.Errorf("%s: decisions %+v", name, decisions)
+		}
 	}
 }
 

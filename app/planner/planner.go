@@ -132,9 +132,9 @@ func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, err
 	if err != nil || !p.cfg.Position {
 		return result, err
 	}
-	result.Plan.Standby = p.standby(&problem, result.Plan)
-	if fault := check.Plan(problem, result.Plan); fault != nil {
-		p.cfg.Refused(problem, fault)
+	result.Plan.Standby = p.standby(&result.Problem, result.Plan)
+	if fault := check.Plan(result.Problem, result.Plan); fault != nil {
+		p.cfg.Refused(result.Problem, fault)
 		result.Plan.Standby = nil
 	}
 	return result, nil
