@@ -455,6 +455,7 @@ func isSubsequence(short, long []domain.Waypoint) bool {
 // withoutOrder is a route without an order's stops from the given stop on.
 func withoutOrder(route []domain.Waypoint, dropped []int, from int, id domain.OrderID) ([]domain.Waypoint, []int) {
 	indexes := commandedIndexes(route, dropped)
+	from = min(from, len(route))
 	rest, dropped := slices.Clone(route[:from]), slices.Clone(dropped)
 	for i := from; i < len(route); i++ {
 		if route[i].OrderID == id {

@@ -142,12 +142,7 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 // claims a number. It may still fly the route from before orders were withdrawn, and count
 // their stops.
 func certainStops(m domain.Mission, completed int) int {
-	certain := completed
-	for _, dropped := range m.DroppedStops {
-		if dropped < completed {
-			certain--
-		}
-	}
+	certain, _ := slices.BinarySearch(commandedIndexes(m.Route, m.DroppedStops), completed)
 	return certain
 }
 
