@@ -283,14 +283,21 @@ func TestSearch_MissesNoCriticalOrderForOthers(t *testing.T) {
 func TestFeasibility_SkipsOnlySourcesThatTellNothingNew(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		p := crowd(seed, 1+rng.IntN(12), 60).problem
+		p := crowd(seed, 1+rng.IntN(30), 60).problem
 		p.Params.PickupService = time.Duration(rng.IntN(2)) * time.Minute
 		for i := range p.Warehouses {
 			p.Warehouses[i].At.Lat += rng.Float64() / 4
 		}
+		p.Depots = append(p.Depots, Depot{ID: "other", At: Location{Lat: 5.65, Lon: -0.1}})
 		for i := range p.Drones {
+			p.Drones[i].HomeDepotID = p.Depots[rng.IntN(2)].ID
 			p.Drones[i].SpeedKmh, p.Drones[i].CapacityKg = 30+60*rng.Float64(), rng.Float64()*3
-			p.Drones[i].BatteryPercent = 21 + 79*rng.Float64()*rng.Float64()
+			p.Drones[i].BatteryPercent, p.Drones[i].ConsumptionPercentPerKm = 21+79*rng.Float64()*rng.Float64(), 2+8*rng.Float64()
+			if seed%2 == 0 { // a few kinds, at their depots
+				d := &p.Drones[i]
+				d.SpeedKmh, d.CapacityKg, d.BatteryPercent = float64(40+30*rng.IntN(2)), float64(1+rng.IntN(3)), float64(50+25*rng.IntN(3))
+				d.ConsumptionPercentPerKm, d.MaxFlight, d.At = 2, time.Duration(rng.IntN(2)*25)*time.Minute, p.Depots[rng.IntN(2)].At
+			}
 		}
 		for i := range p.Orders {
 			p.Orders[i].CreatedAt = p.Now.Add(-time.Duration(rng.IntN(60)) * time.Minute)
@@ -304,6 +311,7 @@ func TestFeasibility_SkipsOnlySourcesThatTellNothingNew(t *testing.T) {
 				at := thorough.drones[d].at
 				thorough.warehouses[w].near = append(thorough.warehouses[w].near, approach{int32(d), at.metres(thorough.warehouses[w].at)})
 			}
+			thorough.warehouses[w].best = thorough.warehouses[w].near
 		}
 		for _, o := range p.Orders {
 			ro := readyOrder{delivery: toVec(o.Delivery), weight: o.WeightKg}
@@ -398,7 +406,14 @@ func BenchmarkPrepare_ManyWarehouses(b *testing.B) {
 	for i := range p.Orders {
 		p.Orders[i].CreatedAt = p.Now.Add(-2 * time.Hour)
 	}
-	for b.Loop() {
-		prepare(p)
+	measure := func(b *testing.B) {
+		for b.Loop() {
+			prepare(p)
+		}
 	}
+	b.Run("charged", measure)
+	for i := range p.Drones { // as at a depot whose drones have just landed
+		p.Drones[i].BatteryPercent, p.Drones[i].At = 35+float64(i%10), p.Depots[0].At
+	}
+	b.Run("low", measure)
 }

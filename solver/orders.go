@@ -168,7 +168,7 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 	late, ifCharged := false, false
 	for i, s := range o.sources {
 		leg := s.at.metres(o.delivery)
-		near, sorted := pr.dronesNear(s)
+		near, sorted := pr.dronesNear(s, o.barred != nil)
 		for _, a := range near {
 			there := a.metres + leg
 			if there > pr.longestReach || ifCharged && there > pr.farthestNow || late && there*pr.fastest+pickupService > due {
@@ -196,6 +196,9 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 				late, by = true, i
 			}
 		}
+		if s.ready >= 0 {
+			pr.warehouses[s.ready].vain++
+		}
 	}
 	switch {
 	case late:
@@ -208,11 +211,22 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 	return 0, 0, OutOfRange
 }
 
+// someInVain is after how many orders in vain the best drones are worth finding.
+const someInVain = 4
+
 // dronesNear lists how far drones are from a source. Of a warehouse only those are
-// listed that could get there, nearest first. The list is valid until the next call.
-func (pr *prepared) dronesNear(s source) (list []approach, sorted bool) {
+// listed that could get there, nearest first, and perhaps only the best ones, unless all are
+// wanted. The list is valid until the next call.
+func (pr *prepared) dronesNear(s source, all bool) (list []approach, sorted bool) {
 	if s.ready >= 0 {
-		return pr.warehouses[s.ready].near, true
+		w := &pr.warehouses[s.ready]
+		if all || w.vain < someInVain {
+			return w.near, true
+		}
+		if w.best == nil {
+			w.best = pr.best(w.near)
+		}
+		return w.best, true
 	}
 	pr.approaches = pr.approaches[:0]
 	for k := range pr.drones {

@@ -85,6 +85,10 @@ type readyWarehouse struct {
 	// near are the drones that could fetch something there with a full battery, nearest
 	// first.
 	near []approach
+	// vain counts the orders that none of these could serve in time. After some, it pays to
+	// know the best: those to which no nearer drone is equal or better in all.
+	vain int
+	best []approach
 }
 
 // approach is how far a drone is from a place.
@@ -246,6 +250,26 @@ func (pr *prepared) homeOf(d Drone, at vec, byID map[string]int) (int, string) {
 		return -1, "homeDepotId is empty and there is no depot"
 	}
 	return best, ""
+}
+
+// best lists the drones that tell whether some drone can serve an order that every drone may
+// carry. In a fleet that stands at its depot they are few.
+func (pr *prepared) best(near []approach) []approach {
+	var best []approach
+	for _, a := range near {
+		d := &pr.drones[a.drone]
+		if !slices.ContainsFunc(best, func(b approach) bool { return pr.drones[b.drone].atLeast(d) }) {
+			best = append(best, a)
+		}
+	}
+	return best
+}
+
+// atLeast reports whether a drone can do all that another can which has the same way to fly
+// before it comes to its home.
+func (d *readyDrone) atLeast(o *readyDrone) bool {
+	return d.depot == o.depot && d.reach >= o.reach && d.fullReach >= o.fullReach && d.pace <= o.pace &&
+		d.capacity >= o.capacity && d.maxTime >= o.maxTime
 }
 
 func (pr *prepared) prepareWarehouses() {
