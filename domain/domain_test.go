@@ -184,3 +184,17 @@ func TestPosition_TowardsStopsAtTheTarget(t *testing.T) {
 		t.Errorf("from a place to itself: %+v", got)
 	}
 }
+
+func TestPosition_TowardsCrossesTheAntimeridian(t *testing.T) {
+	west, east := domain.Position{Lat: -16.5, Lon: 179.95}, domain.Position{Lat: -16.6, Lon: -179.95}
+	whole := west.DistanceMetres(east)
+	for _, way := range [][2]domain.Position{{west, east}, {east, west}} {
+		for _, share := range []float64{0.25, 0.5, 0.75} {
+			got := way[0].Towards(way[1], whole*share)
+			if math.Abs(got.Lon) < 179.9 || math.Abs(got.Lon) > 180 ||
+				math.Abs(way[0].DistanceMetres(got)-whole*share) > 5 || math.Abs(got.DistanceMetres(way[1])-whole*(1-share)) > 5 {
+				t.Errorf("%v of the way from %+v to %+v: %+v", share, way[0], way[1], got)
+			}
+		}
+	}
+}

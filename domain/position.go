@@ -21,13 +21,17 @@ func (p Position) DistanceMetres(q Position) float64 {
 }
 
 // Towards is the point reached from p after flying metres in a straight line
-// to q; q itself if that is nearer. It interpolates degrees, which is exact
-// enough at the few dozen kilometres a drone flies.
+// to q, across the antimeridian if that is shorter; q itself if that is nearer. It
+// interpolates degrees, which is exact enough at the few dozen kilometres a drone flies.
 func (p Position) Towards(q Position, metres float64) Position {
 	whole := p.DistanceMetres(q)
 	if whole <= metres || whole == 0 {
 		return q
 	}
 	f := metres / whole
-	return Position{Lat: p.Lat + (q.Lat-p.Lat)*f, Lon: p.Lon + (q.Lon-p.Lon)*f}
+	lon := p.Lon + math.Remainder(q.Lon-p.Lon, 360)*f
+	if math.Abs(lon) > 180 {
+		lon = math.Remainder(lon, 360)
+	}
+	return Position{Lat: p.Lat + (q.Lat-p.Lat)*f, Lon: lon}
 }
