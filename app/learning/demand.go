@@ -17,6 +17,9 @@ const (
 	maxPlaces = 300
 	// samePlaceMetres is how near two delivery points are one.
 	samePlaceMetres = 50
+	// mostDemand is more hours, orders and kilograms than any document says that this package
+	// wrote. A rate made of less is small enough to count drones with.
+	mostDemand = 1e6
 )
 
 // AddOrders adds the orders created between d.Until and a time to what was learned, which is
@@ -105,20 +108,20 @@ type DemandEstimates struct {
 // EstimateDemand leaves out what cannot be.
 func EstimateDemand(d domain.Demand) (e DemandEstimates) {
 	for h, of := range d.Hours[:min(len(d.Hours), hoursOfDay)] {
-		if soundDemand(of.Orders) && of.Hours >= 0 && of.Hours < math.MaxFloat32 {
+		if soundDemand(of.Orders[:]...) && soundDemand(of.Hours) {
 			e.hours[h] = of
 		}
 	}
 	for _, p := range d.Places {
-		if soundDemand(p.Orders) {
+		if soundDemand(p.Orders[:]...) && soundDemand(p.WeightKg) {
 			e.Places = append(e.Places, p)
 		}
 	}
 	return e
 }
 
-func soundDemand(orders [len(domain.Priorities)]float64) bool {
-	return !slices.ContainsFunc(orders[:], func(n float64) bool { return !(n >= 0 && n < math.MaxFloat32) })
+func soundDemand(numbers ...float64) bool {
+	return !slices.ContainsFunc(numbers, func(n float64) bool { return !(n >= 0 && n <= mostDemand) })
 }
 
 // At is how many orders of a priority came in the hour of the day of a time, and during how

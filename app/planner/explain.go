@@ -371,7 +371,7 @@ func listed(ids []string) string {
 
 // candidate is what a drone lacks for a flight of its own with the order. A busy drone
 // begins at its depot, when it has flown its route, with the charge that it then has. It
-// returns false if nothing can supply the parcel.
+// returns false if nothing can supply the parcel, or if the drone's record makes no sense.
 func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *domain.Mission, free bool) (Candidate, bool) {
 	drone := dronesOf([]domain.Drone{d})[0]
 	c := Candidate{DroneID: d.ID, Doing: string(d.Status), Lacks: []string{}}
@@ -419,7 +419,17 @@ func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *dom
 	if c.LateMinutes = late(c.Arrival, r.order.Due(x.now)); c.LateMinutes > 0 {
 		lacks("%.1f min: it would be late", c.LateMinutes)
 	}
-	return c, true
+	return c, c.finite()
+}
+
+// finite reports whether all numbers are: a record such as one with an infinite capacity has
+// no charge that suffices, and JSON no form for it.
+func (c Candidate) finite() bool {
+	sum := 0.0
+	for _, x := range []float64{c.Km, c.ChargePercent, c.ChargeKm, c.PayloadKg, c.LateMinutes, c.BusyForMinutes} {
+		sum += 0 * x // 0, or NaN
+	}
+	return sum == 0
 }
 
 // remainingMetres is how far a drone still flies for its mission, the way home included.

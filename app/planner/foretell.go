@@ -41,6 +41,23 @@ func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, tur
 	return list
 }
 
+// amendable are the flights of a snapshot whose missions a decision can list: each order has an
+// id, is listed once, and does not wait.
+func amendable(snap domain.Snapshot) []domain.Flight {
+	waits := map[domain.OrderID]bool{}
+	for _, o := range snap.Orders {
+		waits[o.ID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(snap.Flights), func(f domain.Flight) bool {
+		listed := map[domain.OrderID]bool{}
+		return !isHomebound(f) && slices.ContainsFunc(f.Mission.OrderIDs, func(id domain.OrderID) bool {
+			bad := listed[id] || waits[id] || domain.CheckID(string(id)) != nil
+			listed[id] = true
+			return bad
+		})
+	})
+}
+
 // foretell predicts where a drone in flight will be at the given time, and what it will have
 // left to do. It assumes the learned speed, or else cruise speed, and the service times of the
 // parameters. It returns false if the mission will be over, or will not end at a depot.

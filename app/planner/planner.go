@@ -117,7 +117,7 @@ func (p *Planner) PlanSnapshot(ctx context.Context, snap domain.Snapshot, start 
 func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Problem {
 	params := p.learnedParams()
 	problem := problemOf(snap, start, params, p.learned)
-	problem.Flights = flightsOf(snap.Flights, start, params, p.cfg.TurnTime, p.learned)
+	problem.Flights = flightsOf(amendable(snap), start, params, p.cfg.TurnTime, p.learned)
 	p.addStanding(&problem, snap.Flights)
 	addCharging(&problem, snap)
 	return problem

@@ -18,7 +18,8 @@ import (
 type spoiler struct {
 	*rapid.T
 	now    time.Time
-	spoils int // one value in so many makes no sense; 0 for none
+	spoils int  // one value in so many makes no sense; 0 for none
+	stored bool // places are those that the store can hold
 }
 
 // oneIn is true once in n draws.
@@ -35,6 +36,13 @@ func (s spoiler) number(least, most float64, label string) float64 {
 
 // place is within some kilometres of the depot.
 func (s spoiler) place(label string) domain.Position {
+	switch {
+	case !s.stored:
+	case s.spoil(label):
+		return rapid.SampledFrom([]domain.Position{{}, {Lat: 90}, {Lat: -90, Lon: 180}, {Lat: 48, Lon: -180}, {Lat: -48.8566, Lon: -177.6478}}).Draw(s.T, label)
+	default:
+		s.spoils = 0
+	}
 	return north(s.number(-5, 5, label+" north"), s.number(-5, 5, label+" east"))
 }
 
@@ -130,7 +138,7 @@ func (s spoiler) flight(id domain.DroneID) domain.Flight {
 // not fail, and the plan passes the checker at once.
 func TestPlanner_PlansAnyFlights(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p, s := positioning(rt), spoiler{rt, newTown(0).now, rapid.SampledFrom([]int{0, 10, 50, 200}).Draw(rt, "spoils")}
+		p, s := positioning(rt), spoiler{rt, newTown(0).now, rapid.SampledFrom([]int{0, 10, 50, 200}).Draw(rt, "spoils"), false}
 		snap := newTown(rapid.IntRange(0, 3).Draw(rt, "sound drones")).snapshot()
 		snap.CycleID, snap.Depot.ChargingSlots = "C", rapid.SampledFrom([]int{0, 1, 3, -1}).Draw(rt, "slots")
 		for i := range rapid.IntRange(0, 2).Draw(rt, "drones") {
