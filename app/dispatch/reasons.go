@@ -45,7 +45,5 @@ func (r *Runner) judgeByAllDrones(ctx context.Context, p cyclePlan, memory *Memo
 		}
 		memory.drones, memory.readAt = drones, time.Now()
 	}
-	if err := planner.JudgeByAllDrones(ctx, p.problem, p.unserved, memory.drones); err != nil {
-		r.log.WarnContext(ctx, "unserved orders are judged by the free drones only", slog.Any("err", err))
-	}
+	planner.JudgeByAllDrones(p.problem, p.unserved, memory.drones)
 }

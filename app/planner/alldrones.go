@@ -2,7 +2,6 @@ package planner
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
@@ -46,9 +45,8 @@ const waitsForBusyDrone = "drones that can carry it are not ready at the depot"
 // JudgeByAllDrones corrects the reasons of the orders for which
 // DependsOnBusyDrones holds: an order that some drone of the depot can carry
 // waits for it, one that none can carry will wait for ever. Each drone is judged
-// as it will be once it is back at its depot and charged. The error is the cause
-// of ctx's end; the reasons are then unchanged.
-func JudgeByAllDrones(ctx context.Context, p solver.Problem, unserved []solver.Unserved, drones []domain.Drone) error {
+// as it will be once it is back at its depot and charged.
+func JudgeByAllDrones(p solver.Problem, unserved []solver.Unserved, drones []domain.Drone) {
 	all := p
 	all.Orders = nil
 	var judged []*solver.Unserved // by index in all.Orders
@@ -62,12 +60,8 @@ func JudgeByAllDrones(ctx context.Context, p solver.Problem, unserved []solver.U
 	for i, d := range all.Drones {
 		all.Drones[i] = f.charged(d)
 	}
-	plan, err := solver.Solve(ctx, all, solver.Options{Strategy: solver.NearestFirst})
-	if err != nil {
-		return err
-	}
 	impossible := map[int]solver.Reason{}
-	for _, u := range plan.Unserved {
+	for _, u := range solver.Screen(all).Unserved {
 		if u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange || u.Reason == solver.NoDroneAllowed {
 			impossible[u.Index] = u.Reason
 		}
@@ -84,5 +78,4 @@ func JudgeByAllDrones(ctx context.Context, p solver.Problem, unserved []solver.U
 			u.Reason, u.Detail = solver.NoDroneFree, cmp.Or(pinnedDetail(&all.Orders[i], drones), waitsForBusyDrone)
 		}
 	}
-	return nil
 }

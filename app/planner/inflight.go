@@ -49,7 +49,7 @@ type routeRevision struct {
 
 // newInFlight leaves out what the solver cannot read: flights with broken records or orders,
 // or with one that waits too, warehouses and orders.
-func (p *Planner) newInFlight(ctx context.Context, problem *solver.Problem) (*inFlight, error) {
+func (p *Planner) newInFlight(problem *solver.Problem) *inFlight {
 	asIdle := *problem
 	asIdle.Drones, asIdle.Orders = nil, slices.Clone(problem.Orders)
 	var carriers []string // of the orders after those that wait
@@ -57,10 +57,7 @@ func (p *Planner) newInFlight(ctx context.Context, problem *solver.Problem) (*in
 		asIdle.Drones, asIdle.Orders = append(asIdle.Drones, f.Drone), append(asIdle.Orders, f.Orders...)
 		carriers = append(carriers, slices.Repeat([]string{f.Drone.ID}, len(f.Orders))...)
 	}
-	screen, err := solver.Solve(ctx, asIdle, solver.Options{Strategy: solver.NearestFirst, Clock: p.clock})
-	if err != nil {
-		return nil, err
-	}
+	screen := solver.Screen(asIdle)
 	broken, invalid := map[string]bool{}, map[int]solver.Unserved{}
 	for _, u := range screen.Unserved {
 		if u.Reason != solver.InvalidInput {
@@ -86,17 +83,14 @@ func (p *Planner) newInFlight(ctx context.Context, problem *solver.Problem) (*in
 	if f.typical.ID == "" && len(f.rests) > 0 {
 		f.typical = f.charged(f.rests[0].flight.Drone)
 	}
-	return f, nil
+	return f
 }
 
 // planWithFlights plans CRITICAL orders for the drones in flight where these serve best,
 // everything else for the idle drones, and adds what these leave to flights. Then it looks
 // for what other drones do better, and for a better order of stops.
 func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (Result, error) {
-	f, err := p.newInFlight(ctx, &problem)
-	if err != nil {
-		return Result{}, err
-	}
+	f := p.newInFlight(&problem)
 	added := f.addUrgent()
 	rest, index := without(problem, slices.AppendSeq(slices.Clone(added), maps.Keys(f.invalid)))
 	rest.Flights = nil

@@ -232,26 +232,16 @@ func (l *lookAhead) restate(plan solver.Plan, kept []solver.Drone) solver.Plan {
 			}
 		}
 	}
-	// What no drone at all can do has another reason than what waits for one.
-	screened := map[int]solver.Unserved{}
+	// What some drone could do in time, or at all, the deadlines of the work do not tell.
+	screened := make([]solver.Unserved, len(l.problem.Orders))
 	for _, u := range l.screen.Unserved {
 		screened[u.Index] = u
 	}
 	for k := range plan.Unserved {
 		u := &plan.Unserved[k]
 		o := &l.problem.Orders[u.Index]
-		screen, left := screened[u.Index]
-		switch {
-		case u.Reason == solver.WaitsForBetterRoute:
-		case left:
-			u.Reason, u.Detail = screen.Reason, screen.Detail
-		default:
-			// Some drone could take it. Whether in time, the deadlines of the work do
-			// not tell.
-			u.Reason = solver.NoDroneFree
-			if took, _ := l.earliest(o, l.problem.Drones); !l.inTime(o, took) {
-				u.Reason = solver.DeadlineUnreachable
-			}
+		if u.Reason != solver.WaitsForBetterRoute {
+			u.Reason, u.Detail = screened[u.Index].Reason, screened[u.Index].Detail
 		}
 		if u.Reason == solver.InvalidInput {
 			continue

@@ -75,17 +75,14 @@ type lookAhead struct {
 	fixed    map[string]solver.Route // routes of earlier stages, by drone
 	routed   map[int]bool            // orders of these routes, by index
 	urgent   map[int]bool            // orders of the urgent stage, by index
-	screen   solver.Plan             // what no drone can do, and what the solver leaves out
+	screen   solver.Plan             // what each drone alone could do, and what the solver leaves out
 	invalid  map[int]bool            // orders that the solver refuses, by index
 	began    time.Time               // of planning
 }
 
 func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, error) {
 	began := p.clock()
-	screen, err := solver.Solve(ctx, whole, solver.Options{Strategy: solver.NearestFirst, Clock: p.clock})
-	if err != nil {
-		return Result{}, err
-	}
+	screen := solver.Screen(whole)
 	// A drone that the solver ignores must not count as kept or offered, and a
 	// warehouse that it ignores must not make flights look shorter than they are.
 	problem := whole
