@@ -67,9 +67,14 @@ func (c *Clock) Now() time.Time {
 	return c.Epoch.Round(0).Add(ahead + time.Duration(float64(time.Since(c.base))*c.Speed))
 }
 
-// Real converts a simulated duration to machine time.
+// Real converts a simulated duration to machine time. One above 0 stays above 0, which
+// tickers require.
 func (c *Clock) Real(d time.Duration) time.Duration {
-	return time.Duration(float64(d) / c.Speed)
+	machine := time.Duration(float64(d) / c.Speed)
+	if d > 0 {
+		return max(1, machine)
+	}
+	return machine
 }
 
 // Since is Now minus t.

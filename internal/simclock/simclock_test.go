@@ -37,6 +37,18 @@ func TestClock_SharedRateAgrees(t *testing.T) {
 	}
 }
 
+func TestClock_TicksAtIntervalsShorterThanTheMachineCanMeasure(t *testing.T) {
+	clock, err := New(Rate{Epoch: time.Now(), Speed: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticker := clock.NewTicker(time.Nanosecond)
+	defer ticker.Stop()
+	<-ticker.Chan()
+	ticker.Reset(time.Nanosecond)
+	<-ticker.Chan()
+}
+
 func TestNew_RefusesInvalidSpeeds(t *testing.T) {
 	for _, speed := range []float64{0, -1, 0.5, 1001} {
 		if _, err := New(Rate{Epoch: time.Now(), Speed: speed}); err == nil {
