@@ -16,8 +16,12 @@ import (
 )
 
 var pastTime = parameter{"at", "When.", schema{"type": "string", "format": "date-time"}, "2026-11-21T12:00:00Z", func(value string) string {
-	if _, err := time.Parse(time.RFC3339, value); err != nil {
+	at, err := time.Parse(time.RFC3339, value)
+	switch {
+	case err != nil:
 		return fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", value)
+	case at.Year() < 1970:
+		return fmt.Sprintf("is %.64q, before 1970; give a time within the last hour, or within seven days with point-in-time recovery", value)
 	}
 	return ""
 }, true}

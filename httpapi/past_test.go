@@ -62,7 +62,7 @@ func TestAPI_ShowsThePast(t *testing.T) {
 		status int
 		part   string
 	}{
-		"": {400, "at is missing"}, "?at=noon": {400, `at is "noon"`}, "?at=2020-01-01T00:00:00Z": {410, "Firestore keeps an hour"}, "?at=2120-01-01T00:00:00Z": {410, "in the future"},
+		"": {400, "at is missing"}, "?at=noon": {400, `at is "noon"`}, "?at=0001-01-01T00:00:00Z": {400, "before 1970"}, "?at=2020-01-01T00:00:00Z": {410, "Firestore keeps an hour"}, "?at=2120-01-01T00:00:00Z": {410, "in the future"},
 	} {
 		s.refused(http.MethodGet, "/api/v1/snapshot"+at, refusal.status, refusal.part)
 	}

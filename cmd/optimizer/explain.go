@@ -21,7 +21,7 @@ type explainCommand struct {
 	stopFlags
 	areaFlags
 	confidenceFlag
-	Order       string        `arg:"" help:"The order." check:"id"`
+	Order       string        `arg:"" help:"The order."`
 	At          time.Time     `help:"Explain what Firestore held at this time (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days. Default now, or soon after the creation of an order that is over. Plans use what was learned by now." placeholder:"TIME"`
 	AddDrones   int           `help:"What if: this many more drones wait at the depot, fully charged." default:"0"`
 	AddSlots    int           `help:"What if: each depot with limited charging slots had this many more when the drones that wait for one landed." default:"0"`
@@ -33,6 +33,9 @@ type explainCommand struct {
 // Check implements config.Checker.
 func (c *explainCommand) Check(r *config.Report) {
 	c.CheckConnection(r)
+	if err := domain.CheckID(c.Order); err != nil {
+		r.Refuse("order", "%q %s", c.Order, err)
+	}
 	if r.Given("at") && c.At.Year() < 1970 {
 		r.Refuse("at", "is before 1970; give %s", readableTimes)
 	}

@@ -115,3 +115,19 @@ func TestExplain_RefusesToAddTooMany(t *testing.T) {
 		}
 	}
 }
+
+func TestExplain_RefusesImpossibleIDs(t *testing.T) {
+	parser, err := config.New(new(grammar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{
+		"":     `order (argument <order>): "" is empty; give 1 to 128 bytes`,
+		"a/b":  `order (argument <order>): "a/b" contains "/", which a document id cannot`,
+		"O\n1": "contains the control character U+000A",
+	} {
+		if _, err := parser.Parse([]string{"explain", id, "--project=fleet"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", id, err, want)
+		}
+	}
+}
