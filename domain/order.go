@@ -61,6 +61,9 @@ func (o Order) Allows(drone DroneID) bool {
 // MaxForbiddenDrones is how many drones can be forbidden to one order.
 const MaxForbiddenDrones = 16
 
+// MaxWeightKg of an order is more than any drone carries. Sums of weights stay finite with it.
+const MaxWeightKg = 1e6
+
 // OrderContent is what a requester decides.
 type OrderContent struct {
 	Priority    Priority

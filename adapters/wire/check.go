@@ -92,6 +92,14 @@ func (c *checker) notNegative(field string, v float64) {
 	}
 }
 
+// weight refuses, beside what is no weight, orders that no drone could ever carry: their
+// sender learns of the mistake at once.
+func (c *checker) weight(field string, kg float64) {
+	if !(kg >= 0 && kg <= domain.MaxWeightKg) { // or NaN
+		c.add(field, "is %v; give 0 to %d", kg, int(domain.MaxWeightKg))
+	}
+}
+
 func (c *checker) positive(field string, v float64) {
 	if math.IsInf(v, 0) || !(v > 0) { // or NaN
 		c.add(field, "is %v; give a finite number above 0, or leave it out", v)

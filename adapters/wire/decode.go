@@ -95,7 +95,7 @@ func orderRequest(c *checker, m *pb.Order) domain.OrderRequest {
 	}
 	c.text("product_type", m.GetProductType())
 	c.text("requester_id", m.GetRequesterId())
-	c.notNegative("package_weight_kg", m.GetPackageWeightKg())
+	c.weight("package_weight_kg", m.GetPackageWeightKg())
 	return domain.OrderRequest{
 		ID: domain.OrderID(m.GetId()),
 		OrderContent: domain.OrderContent{

@@ -258,8 +258,8 @@ const (
 	MaxIDBytes              = 128
 )
 
-// MaxWeightKg of an order is more than any drone carries. Sums of weights stay finite with it.
-const MaxWeightKg = 1e6
+// MaxWeightKg of an order is more than any drone carries.
+const MaxWeightKg = domain.MaxWeightKg
 
 // MaxWait bounds how long a mission without orders waits, from Problem.Now.
 const MaxWait = 30 * time.Minute
