@@ -16,6 +16,8 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	say := func(format string, args ...any) {
 		b.WriteString(terminal.Escape(fmt.Sprintf(format, args...)) + "\n")
 	}
+	clockTime := clockOf(x.ReadTime)
+	fate := func(f planner.Fate) string { return fateAt(f, clockTime) }
 	say("Order %s: %s, %.1f kg, due %s UTC; %s.", x.OrderID, x.Priority, x.WeightKg, clockTime(x.Deadline), x.Outcome)
 	say("At %s UTC it was %s, nearest to depot %s.", x.ReadTime.Format(time.DateTime), x.Status, x.DepotID)
 	if x.Recorded != "" {
@@ -31,10 +33,33 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 		say("Plans of that moment use speeds, stays and delays learned until %s UTC; the cycles of that time knew less.", x.LearnedUntil.Format(time.DateTime))
 	}
 	say("")
-	say("The nearest drones, each with a flight for this order alone:")
+	if len(x.Why.Nearest) == 0 {
+		say("No drone could fly this order alone: there is none, or no warehouse supplies it.")
+	} else if err := writeNearest(&b, x.Why.Nearest, clockTime); err != nil {
+		return err
+	}
+	if x.Why.Instead != nil {
+		say("")
+		say("With the first that lacks nothing: %s.", fate(x.Why.Instead.Plan))
+		sayChanges(say, *x.Why.Instead, fate)
+	}
+	if x.Why.WhatIf != nil {
+		say("")
+		say("What if: %s.", fate(x.Why.WhatIf.Plan))
+		sayChanges(say, *x.Why.WhatIf, fate)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeNearest writes what each of the nearest drones lacks.
+func writeNearest(w io.Writer, nearest []planner.Candidate, clockTime func(time.Time) string) error {
+	if _, err := io.WriteString(w, "The nearest drones, each with a flight for this order alone:\n"); err != nil {
+		return err
+	}
 	var table terminal.Table
 	table.Row("DRONE", "DOING", "KM", "ARRIVES", "LACKS")
-	for _, c := range x.Why.Nearest {
+	for _, c := range nearest {
 		lacks := strings.Join(c.Lacks, "; ")
 		if lacks == "" {
 			lacks = "nothing"
@@ -44,24 +69,11 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 		}
 		table.Row(string(c.DroneID), c.Doing, fmt.Sprintf("%.1f", c.Km), clockTime(c.Arrival), lacks)
 	}
-	if _, err := table.WriteTo(&b); err != nil {
-		return err
-	}
-	if x.Why.Instead != nil {
-		say("")
-		say("With the first that lacks nothing: %s.", fate(x.Why.Instead.Plan))
-		sayChanges(say, *x.Why.Instead)
-	}
-	if x.Why.WhatIf != nil {
-		say("")
-		say("What if: %s.", fate(x.Why.WhatIf.Plan))
-		sayChanges(say, *x.Why.WhatIf)
-	}
-	_, err := io.WriteString(w, b.String())
+	_, err := table.WriteTo(w)
 	return err
 }
 
-func sayChanges(say func(format string, args ...any), in planner.Instead) {
+func sayChanges(say func(format string, args ...any), in planner.Instead, fate func(planner.Fate) string) {
 	if in.WorseCount+in.BetterCount == 0 {
 		say("  no other order would change")
 	}
@@ -79,8 +91,8 @@ func sayChanges(say func(format string, args ...any), in planner.Instead) {
 	}
 }
 
-// fate says what a plan does with an order.
-func fate(f planner.Fate) string {
+// fateAt says what a plan does with an order.
+func fateAt(f planner.Fate, clockTime func(time.Time) string) string {
 	drone := "drone " + string(f.DroneID)
 	if f.MissionID != "" {
 		drone += ", on mission " + string(f.MissionID) + ","
@@ -96,4 +108,13 @@ func fate(f planner.Fate) string {
 	return fmt.Sprintf("%s delivers at %s UTC, in time", drone, clockTime(*f.Arrival))
 }
 
-func clockTime(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
+// clockOf returns how times near another one are shown: those of the same day without it.
+func clockOf(near time.Time) func(time.Time) string {
+	day := near.UTC().Format(time.DateOnly)
+	return func(t time.Time) string {
+		if t = t.UTC(); t.Format(time.DateOnly) == day {
+			return t.Format(time.TimeOnly)
+		}
+		return t.Format(time.DateTime)
+	}
+}

@@ -1,0 +1,43 @@
+package explain
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/app/planner"
+)
+
+// F-ORD-06: a time of another day is shown with its day.
+func TestWriteText_ShowsTheDaysOfTimes(t *testing.T) {
+	now := time.Date(2026, 11, 26, 20, 0, 0, 0, time.UTC)
+	soon, far := now.Add(time.Minute), now.AddDate(0, 0, 3)
+	x := OrderExplanation{OrderID: "O1", ReadTime: now, Deadline: time.Date(1970, 1, 1, 0, 15, 0, 0, time.UTC), Why: &planner.Explanation{
+		Plan:    planner.Fate{DroneID: "D1", Arrival: &far, LateMinutes: 4320},
+		Nearest: []planner.Candidate{{DroneID: "D1", Arrival: soon}, {DroneID: "D2", Arrival: far, JoinArrival: &far}},
+	}}
+	text := written(t, x)
+	for _, want := range []string{
+		"due 1970-01-01 00:15:00 UTC", "delivers at 2026-11-29 20:00:00 UTC", "0.0  20:01:00             nothing", "could deliver at 2026-11-29 20:00:00",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestWriteText_SaysThatNoDroneIsNear(t *testing.T) {
+	text := written(t, OrderExplanation{OrderID: "O1", Why: &planner.Explanation{}})
+	if !strings.Contains(text, "No drone could fly this order alone") || strings.Contains(text, "LACKS") {
+		t.Error(text)
+	}
+}
+
+func written(t *testing.T, x OrderExplanation) string {
+	t.Helper()
+	var b strings.Builder
+	if err := WriteText(&b, x); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
