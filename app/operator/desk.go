@@ -106,12 +106,19 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(clockLayout)
 }
 
-// ago formats a time relative to now: "3s ago", "in 5m0s".
+// longAgo is from how far away a time is shown as its day. It may come from a wrong clock, and be
+// further away than a duration can hold.
+const longAgo = 30 * 24 * time.Hour
+
+// ago formats a time relative to now: "3s ago", "in 5m0s", "1970-01-01".
 func (d *Desk) ago(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	since := d.Now().Sub(t)
+	if since.Abs() > longAgo {
+		return t.UTC().Format(time.DateOnly)
+	}
 	round := time.Second
 	if since.Abs() > time.Hour {
 		round = time.Minute

@@ -165,6 +165,15 @@ func TestDesk_AgoShowsRelativeTimes(t *testing.T) {
 			t.Errorf("%s: %q, want %q", since, got, want)
 		}
 	}
+	for _, day := range []string{"0001-01-02", "1970-01-01", "9999-12-31"} {
+		at, err := time.Parse(time.DateOnly, day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.ago(at); got != day {
+			t.Errorf("%s is shown as %q", day, got)
+		}
+	}
 	if got := d.ago(time.Time{}); got != "" {
 		t.Errorf("never: %q", got)
 	}
