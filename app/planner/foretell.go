@@ -42,7 +42,7 @@ func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, tur
 }
 
 // amendable are the flights of a snapshot whose missions a decision can list: each order has an
-// id, is listed once, and does not wait.
+// id, is listed once, and does not wait, and no stop charges or waits.
 func amendable(snap domain.Snapshot) []domain.Flight {
 	waits := map[domain.OrderID]bool{}
 	for _, o := range snap.Orders {
@@ -50,11 +50,12 @@ func amendable(snap domain.Snapshot) []domain.Flight {
 	}
 	return slices.DeleteFunc(slices.Clone(snap.Flights), func(f domain.Flight) bool {
 		listed := map[domain.OrderID]bool{}
-		return !isHomebound(f) && slices.ContainsFunc(f.Mission.OrderIDs, func(id domain.OrderID) bool {
-			bad := listed[id] || waits[id] || domain.CheckID(string(id)) != nil
+		bad := slices.ContainsFunc(f.Mission.OrderIDs, func(id domain.OrderID) bool {
+			again := listed[id]
 			listed[id] = true
-			return bad
+			return again || waits[id] || domain.CheckID(string(id)) != nil
 		})
+		return !isHomebound(f) && (bad || slices.ContainsFunc(f.Mission.Route, domain.Waypoint.Duty))
 	})
 }
 

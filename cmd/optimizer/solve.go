@@ -86,6 +86,9 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if now.IsZero() {
 		now = time.Now()
 	}
+	if now.Year() >= lastYear {
+		return fmt.Errorf("%s: read_time: is %s, and its routes would end later than a time can be; give the time when the snapshot was read", c.In, now.Format(time.RFC3339))
+	}
 	if !c.Amend {
 		snap.Flights = nil
 	}
@@ -113,6 +116,9 @@ func (c *solveCommand) Run(ctx context.Context) error {
 		finish("--out", out, encoder.Encode(plan)),
 		finish("--geojson", geoJSON, planview.WriteGeoJSON(geoJSON, problem, plan)))
 }
+
+// lastYear is that of the latest times that JSON has.
+const lastYear = 9999
 
 // finish closes a written file and adds the flag to an error.
 func finish(flag string, f *cli.File, err error) error {
