@@ -188,9 +188,7 @@ func (s spoiler) shows(r planner.Result) {
 
 func (s spoiler) handsOver(snap domain.Snapshot, r planner.Result) {
 	all := append(snap.Charging, snap.Drones...)
-	if err := planner.JudgeByAllDrones(s.Context(), r.Problem, r.Plan.Unserved, all); err != nil {
-		s.Fatal(err)
-	}
+	planner.JudgeByAllDrones(r.Problem, r.Plan.Unserved, all)
 	left := planner.LeftoversOf(r.Problem, r.Plan.Unserved, r.Obstacles, snap)
 	left.NeedAllDrones()
 	left.HandOvers(planner.Elsewhere{Depots: left.Depots(), Idle: all, All: all, Waiting: map[domain.DepotID]int{"B": math.MaxInt}})
