@@ -204,11 +204,11 @@ func (a *API) serve(e endpoint) http.Handler {
 
 // wrongMethod answers a path that exists for other methods.
 func (a *API) wrongMethod(allowed []string) http.Handler {
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(slices.Clone(allowed), http.MethodHead)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := problem(http.StatusMethodNotAllowed, "method %.16s not allowed; use %s", r.Method, oneOf(allowed))
-		if slices.Contains(allowed, http.MethodGet) {
-			allowed = append(slices.Clone(allowed), http.MethodHead)
-		}
 		p.headers = map[string]string{"Allow": strings.Join(allowed, ", ")}
 		a.refuse(w, r, p)
 	})

@@ -647,8 +647,10 @@ func TestAPI_NamesParameterAndFix(t *testing.T) {
 			t.Errorf("%s: no parameters in %+v", c.path, p)
 		}
 	}
-	if resp := s.do("PUT", "/readyz", 405, nil); resp.Header.Get("Allow") != "GET, HEAD" {
-		t.Errorf("405 allows %q", resp.Header.Get("Allow"))
+	for range 3 { // an answer must not change the next one
+		if resp := s.do("PUT", "/readyz", 405, nil); resp.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("405 allows %q", resp.Header.Get("Allow"))
+		}
 	}
 	s.do("HEAD", "/api/v1/drones", 200, nil)
 }
