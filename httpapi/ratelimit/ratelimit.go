@@ -34,6 +34,9 @@ var Default = Config{Reads: 20, Commands: 2, Streams: 20}
 // many at once as the average allows in that time.
 const SavedFor = 10 * time.Second
 
+// longestWait is what a caller is told at most. At a tiny rate the wait fits no duration.
+const longestWait = 365 * 24 * time.Hour
+
 // MaxCallers bounds the table of callers, to about 3 MB.
 const MaxCallers = 10_000
 
@@ -90,7 +93,7 @@ func (l *Limiter) Take(name string, b Budget) (wait time.Duration) {
 		return 0
 	}
 	missing := 1 - from.TokensAt(now)
-	return time.Duration(math.Ceil(missing / float64(from.Limit()) * float64(time.Second)))
+	return time.Duration(math.Ceil(min(missing/float64(from.Limit()), longestWait.Seconds()) * float64(time.Second)))
 }
 
 // OpenStream counts a stream of a caller until closed is called. It returns nil if the

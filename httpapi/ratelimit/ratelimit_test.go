@@ -72,6 +72,22 @@ func TestLimiter_NamesAWaitThatIsEnough(t *testing.T) {
 	}
 }
 
+// F-API-10: a limit so low that the wait for the next request fits no duration is a limit.
+func TestLimiter_LimitsToAlmostNothing(t *testing.T) {
+	for _, perSecond := range []float64{1e-10, 1e-300, 5e-324} {
+		l, c := start(ratelimit.Config{Reads: perSecond})
+		for range 2 {
+			if n := takes(l, "ann", ratelimit.Reads); n > 1 {
+				t.Errorf("%v a second: %d reads at once", perSecond, n)
+			}
+			if wait := l.Take("ann", ratelimit.Reads); wait <= 0 {
+				t.Errorf("%v a second: wait %s", perSecond, wait)
+			}
+			c.advance(time.Hour)
+		}
+	}
+}
+
 func TestLimiter_CountsOpenStreams(t *testing.T) {
 	l, _ := start(ratelimit.Config{Streams: 2})
 	first, second := l.OpenStream("ann"), l.OpenStream("ann")
