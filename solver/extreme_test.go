@@ -3,6 +3,7 @@ package solver_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func (x extremes) drone(i int) solver.Drone {
 		BatteryPercent:            x.oneOf("battery", 100, 90, 20, math.Nextafter(20, 100), 20+1e-9, 20+1e-6, 20.01, 0, 5e-324),
 		ConsumptionPercentPerKm:   x.oneOf("consumption", 0, 0.001, 1000, 1, 2.5),
 		ConsumptionPercentPerKmKg: x.oneOf("consumption of a kg", 0, 0, 5e-324, 1e-9, 0.3, 1000),
-		CapacityKg:                x.oneOf("capacity", 0, 5e-324, 1e-9, 3, 5, 1e6, 64e6, 1e17, 1e308, math.MaxFloat64),
+		CapacityKg:                x.oneOf("capacity", 0, 5e-324, 1e-9, 3, 5, 1e5, 1e6, 64e6, 1e17, 1e308, math.MaxFloat64),
 		SpeedKmh:                  x.oneOf("speed", 0, 1, 1000, 70),
 		MaxFlight:                 x.duration("flight", 0, 0, 1, time.Second, 38*time.Minute, centuries, math.MaxInt64),
 	}
@@ -154,5 +155,24 @@ func TestSolve_PlansExtremeInput(t *testing.T) {
 	})
 	if served == 0 {
 		t.Error("no drone flies in any of the problems")
+	}
+}
+
+// F-OPT-04: a drone that uses its charge within a hair's breadth once it is full is left out:
+// two ways to compute so short a distance differ by more charge than the checker accepts.
+func TestSolve_LeavesOutDronesThatUseTooMuchWhenFull(t *testing.T) {
+	p := basic()
+	p.Drones[0].BatteryPercent, p.Drones[0].CapacityKg, p.Drones[0].ConsumptionPercentPerKmKg = 100, 4e5, 1000
+	p.Orders[0].WeightKg = 3.9e5
+	p.Warehouses[0].At, p.Drones[0].At = p.Depots[0].At, p.Depots[0].At
+	for i := range 100 {
+		p.Orders[0].Delivery = p.Depots[0].At
+		for range 1000 + i {
+			p.Orders[0].Delivery.Lat = math.Nextafter(p.Orders[0].Delivery.Lat, 0)
+		}
+		plan := solveChecked(t, p, solver.Options{Strategy: solver.Greedy})
+		if len(plan.Ignored) != 1 || !strings.Contains(plan.Ignored[0].Detail, "capacityKg 400000") {
+			t.Fatalf("left out %+v", plan.Ignored)
+		}
 	}
 }

@@ -182,6 +182,8 @@ func badDrone(d Drone) string {
 		return fmt.Sprintf("capacityKg %v is not a finite number >= 0", d.CapacityKg)
 	case d.ConsumptionPercentPerKmKg > 0 && d.CapacityKg == 0:
 		return "consumptionPercentPerKmKg is given, and capacityKg is not; give both"
+	case !(d.Consumption() <= 1000): // the rounding of a distance would be charge that counts
+		return fmt.Sprintf("a full load of capacityKg %v makes consumptionPercentPerKm %v, above 1000", d.CapacityKg, d.Consumption())
 	case d.SpeedKmh != 0 && !(d.SpeedKmh >= 1 && d.SpeedKmh <= 1000):
 		return fmt.Sprintf("speedKmh %v is neither 0 nor in [1,1000]", d.SpeedKmh)
 	case d.MaxFlight < 0:

@@ -61,8 +61,8 @@ type Drone struct {
 	// ConsumptionPercentPerKm of flight, in [0.001,1000]; 0 means
 	// DefaultConsumptionPercentPerKm.
 	ConsumptionPercentPerKm float64 `json:"consumptionPercentPerKm,omitempty"`
-	// ConsumptionPercentPerKmKg is what each kilogram aboard adds to that, in [0,1000]; above
-	// 0 it needs a CapacityKg.
+	// ConsumptionPercentPerKmKg is what each kilogram aboard adds to that, at most 1000 with a
+	// full load; above 0 it needs a CapacityKg.
 	ConsumptionPercentPerKmKg float64 `json:"consumptionPercentPerKmKg,omitempty"`
 	// CapacityKg is the most payload aboard at any time; 0 means unlimited.
 	CapacityKg float64 `json:"capacityKg,omitempty"`
