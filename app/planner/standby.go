@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 const (
@@ -204,8 +205,11 @@ func (s *standby) cheapest(free []reserveDrone, p *position) int {
 	return best
 }
 
+// longestCharge is more than any drone needs: one that charges for longer has a wrong rate.
+const longestCharge = 24 * time.Hour
+
 // add adds a mission with one stop, unless the drone cannot fly it and land with the charge
-// that it must keep.
+// that it must keep, or would be away for too long.
 func (s *standby) add(r reserveDrone, stop solver.Stop) bool {
 	d := &r.drone
 	if s.depot(d) < 0 {
@@ -229,11 +233,17 @@ func (s *standby) add(r reserveDrone, stop solver.Stop) bool {
 		at, clock, flying = stop.At, clock.Add(took), flying+took
 		stop.ETA, stop.DistanceKm, stop.BatteryPercent = clock, mission.DistanceKm, battery
 		if more := stop.ChargeToPercent - battery; more > 0 {
-			clock = clock.Add(time.Duration(more / d.ChargePerMinute() * float64(time.Minute)))
+			minutes := more / d.ChargePerMinute()
+			if !(minutes <= longestCharge.Minutes()) { // or NaN
+				return false
+			}
+			clock = clock.Add(time.Duration(minutes * float64(time.Minute)))
 			battery = stop.ChargeToPercent
 		}
 		if stop.Kind == solver.Wait {
-			clock = later(clock, stop.Until)
+			if clock = later(clock, stop.Until); clock.Sub(s.problem.Now) > model.MaxWait {
+				return false
+			}
 			stop.Until = clock
 		}
 		mission.Stops = append(mission.Stops, stop)

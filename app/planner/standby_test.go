@@ -107,6 +107,23 @@ func TestPlanner_SendsNobodyToPositionsWithoutReason(t *testing.T) {
 	}
 }
 
+// F-AMD-06: a drone that would arrive when its wait may be over stays where it is. It must not
+// make the checker refuse what the others do.
+func TestPlanner_SendsNobodyWhoWouldArriveTooLate(t *testing.T) {
+	w, p := busyTown(t, 12)
+	for i := range w.drones {
+		w.drones[i].SupportsStandby = i == 0 || i == 1
+	}
+	w.drones[0].Position, w.drones[0].ConsumptionPerKm = north(-28, 0), 0.5 // 31 km from the warehouse
+	if _, decisions := w.next(t, p); len(decisions) != 1 || decisions[0].DroneID != w.drones[1].ID {
+		t.Errorf("%+v", decisions)
+	}
+	w.drones[1].SupportsStandby = false
+	if _, decisions := w.next(t, p); len(decisions) != 0 {
+		t.Errorf("the far drone is sent: %+v", decisions)
+	}
+}
+
 // F-LRN-04 F-AMD-06: a planner that has seen no order yet sends drones to the warehouse near
 // which CRITICAL orders come, by what was learned of the hour and of the places; however many
 // other orders come elsewhere.
