@@ -116,7 +116,7 @@ func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, 
 	o.Status, o.Held, o.HeldReason = domain.OrderCancelled, false, ""
 	o.AssignedDroneID, o.AssignedMissionID, o.Releasing = "", "", false
 	r.order(*order, &o, why)
-	if order.Status == domain.OrderAssigned && binding != nil && binding.Drone.CurrentMissionID == order.AssignedMissionID {
+	if order.Status == domain.OrderAssigned && binding != nil && binding.Mission != nil && binding.Mission.ID == order.AssignedMissionID {
 		b := binding.clone()
 		delete(b.Orders, id) // it has ended: the mission's end must not touch it
 		before, mission := b.Drone, b.Drone.CurrentMissionID

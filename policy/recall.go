@@ -18,7 +18,9 @@ func RecallMission(binding Binding, mission *domain.Mission, id domain.MissionID
 		return Change{}, reject(ReasonNotFound, string(id), "no such mission")
 	case !mission.RecalledAt.IsZero():
 		return Change{}, reject(ReasonAlreadyRecalled, string(id), "recalled %s; the mission is %s", mission.RecalledAt.UTC().Format(time.RFC3339), mission.Status)
-	case mission.Status != domain.MissionActive || binding.Mission == nil || binding.Mission.ID != id:
+	case mission.Status == domain.MissionActive && (binding.Mission == nil || binding.Mission.ID != id):
+		return Change{}, reject(ReasonMissionNotActive, string(id), "drone %q does not fly it", mission.DroneID)
+	case mission.Status != domain.MissionActive:
 		return Change{}, reject(ReasonMissionNotActive, string(id), "the mission is %s; only an ACTIVE one can be recalled", mission.Status)
 	}
 	b := binding.clone()

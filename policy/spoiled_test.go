@@ -358,8 +358,8 @@ var happenings = map[string]func(spoiler, spoiled, time.Time) (Change, error){
 	},
 }
 
-// F-TEL-06, F-TEL-11, F-ORD-04: whatever documents say, no policy panics, its error is a rejection, and what it
-// writes decodes.
+// F-TEL-06, F-TEL-11, F-ORD-04: whatever documents say, no policy panics, its error is a
+// rejection, and what it writes decodes.
 func TestPolicies_JudgeAnyDocuments(t *testing.T) {
 	names := slices.Sorted(maps.Keys(happenings))
 	rapid.Check(t, func(rt *rapid.T) {

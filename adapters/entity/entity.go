@@ -433,8 +433,32 @@ type Event struct {
 func OfEvent(e domain.Event) Event {
 	return Event{
 		Time: moment(e.Time), Entity: e.Entity, ID: e.ID, Revision: e.Revision, From: e.From, To: e.To, Cause: e.Cause, Reason: e.Reason,
-		DroneID: e.DroneID, OrderID: e.OrderID, MissionID: e.MissionID, DecisionID: e.DecisionID, CycleID: e.CycleID, State: e.State,
+		DroneID: e.DroneID, OrderID: e.OrderID, MissionID: e.MissionID, DecisionID: e.DecisionID, CycleID: e.CycleID, State: state(e.State),
 	}
+}
+
+// state is an event's state, in which another version may have recorded anything.
+func state(recorded map[string]any) map[string]any {
+	if recorded == nil {
+		return nil
+	}
+	shown := make(map[string]any, len(recorded))
+	for name, value := range recorded {
+		shown[name] = encodable(value)
+	}
+	return shown
+}
+
+func encodable(value any) any {
+	switch v := value.(type) {
+	case float64:
+		return Number(v)
+	case []any:
+		return Each(v, encodable)
+	case map[string]any:
+		return state(v)
+	}
+	return value
 }
 
 // PlaceChange is what a command did to a depot or a warehouse, or would do.

@@ -117,6 +117,36 @@ func texts[T any, S ~string](name string, at func(*T) *[]S) field[T] {
 	return listOf(name, "an array of strings", at, func(s S) string { return string(s) }, func(s string) S { return S(s) })
 }
 
+// reference is the id of another document; empty is absent. Firestore refuses to read what no
+// document can be called, and everything that was to be read with it.
+func reference[T any, S ~string](name string, at func(*T) *S) field[T] {
+	return checked(text(name, at), at, func(id S) error {
+		if id == "" {
+			return nil
+		}
+		return checkReference(id)
+	})
+}
+
+// references is a list of ids of other documents; empty is absent.
+func references[T any, S ~string](name string, at func(*T) *[]S) field[T] {
+	return checked(texts(name, at), at, func(ids []S) error {
+		for i, id := range ids {
+			if err := checkReference(id); err != nil {
+				return fmt.Errorf("entry %d, %w", i, err)
+			}
+		}
+		return nil
+	})
+}
+
+func checkReference[S ~string](id S) error {
+	if err := domain.CheckDocumentID(string(id)); err != nil {
+		return fmt.Errorf("%w; correct it in the document", err)
+	}
+	return nil
+}
+
 // listOf is an array of values that are stored as F; empty is absent. want describes it.
 func listOf[T, E, F any](name, want string, at func(*T) *[]E, stored func(E) F, read func(F) E) field[T] {
 	return field[T]{

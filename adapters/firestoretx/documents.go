@@ -37,7 +37,7 @@ const (
 )
 
 var failedMissionCodec = codec[domain.FailedMission]{
-	text("missionId", func(f *domain.FailedMission) *domain.MissionID { return &f.ID }),
+	reference("missionId", func(f *domain.FailedMission) *domain.MissionID { return &f.ID }),
 	instant("failedAt", func(f *domain.FailedMission) *time.Time { return &f.FailedAt }),
 }
 
@@ -55,7 +55,7 @@ var droneCodec = codec[domain.Drone]{
 	real("speedKmh", func(d *domain.Drone) *float64 { return &d.SpeedKmh }),
 	instant("lastUpdate", func(d *domain.Drone) *time.Time { return &d.LastUpdate }),
 	instant("seenAt", func(d *domain.Drone) *time.Time { return &d.SeenAt }),
-	text("currentMissionId", func(d *domain.Drone) *domain.MissionID { return &d.CurrentMissionID }),
+	reference("currentMissionId", func(d *domain.Drone) *domain.MissionID { return &d.CurrentMissionID }),
 	flag("missionAcked", func(d *domain.Drone) *bool { return &d.MissionAcked }),
 	flag("missionMoved", func(d *domain.Drone) *bool { return &d.MissionMoved }),
 	whole("namedRevision", func(d *domain.Drone) *int { return &d.NamedRevision }),
@@ -70,7 +70,7 @@ var droneCodec = codec[domain.Drone]{
 	flag("emergencyLatched", func(d *domain.Drone) *bool { return &d.EmergencyLatched }),
 	flag("grounded", func(d *domain.Drone) *bool { return &d.Grounded }),
 	text("groundedReason", func(d *domain.Drone) *string { return &d.GroundedReason }),
-	text("ghostMissionId", func(d *domain.Drone) *domain.MissionID { return &d.GhostMissionID }),
+	reference("ghostMissionId", func(d *domain.Drone) *domain.MissionID { return &d.GhostMissionID }),
 	instant("ghostRevokedAt", func(d *domain.Drone) *time.Time { return &d.GhostRevokedAt }),
 	structs("failedMissions", failedMissionCodec, func(d *domain.Drone) *[]domain.FailedMission { return &d.FailedMissions }),
 	text("homeDepotId", func(d *domain.Drone) *domain.DepotID { return &d.HomeDepotID }),
@@ -127,8 +127,8 @@ var orderCodec = codec[domain.Order]{
 	text("planningDepotId", func(o *domain.Order) *domain.DepotID { return &o.PlanningDepotID }),
 	instant("planningSince", func(o *domain.Order) *time.Time { return &o.PlanningSince }),
 	texts("handedOverBy", func(o *domain.Order) *[]domain.DepotID { return &o.HandedOverBy }),
-	text("assignedDroneId", func(o *domain.Order) *domain.DroneID { return &o.AssignedDroneID }),
-	text("assignedMissionId", func(o *domain.Order) *domain.MissionID { return &o.AssignedMissionID }),
+	reference("assignedDroneId", func(o *domain.Order) *domain.DroneID { return &o.AssignedDroneID }),
+	reference("assignedMissionId", func(o *domain.Order) *domain.MissionID { return &o.AssignedMissionID }),
 	flag("releasing", func(o *domain.Order) *bool { return &o.Releasing }),
 	text("contentHash", func(o *domain.Order) *string { return &o.ContentHash }),
 	instant("contentPublishedAt", func(o *domain.Order) *time.Time { return &o.ContentPublishedAt }),
@@ -149,8 +149,8 @@ var amendmentCodec = codec[domain.Amendment]{
 	whole("revision", func(a *domain.Amendment) *int { return &a.Revision }),
 	structs("route", waypointCodec, func(a *domain.Amendment) *[]domain.Waypoint { return &a.Route }),
 	indexes("droppedStops", func(a *domain.Amendment) *[]int { return &a.DroppedStops }),
-	texts("addedOrderIds", func(a *domain.Amendment) *[]domain.OrderID { return &a.AddedIDs }),
-	texts("releasedOrderIds", func(a *domain.Amendment) *[]domain.OrderID { return &a.ReleasedIDs }),
+	references("addedOrderIds", func(a *domain.Amendment) *[]domain.OrderID { return &a.AddedIDs }),
+	references("releasedOrderIds", func(a *domain.Amendment) *[]domain.OrderID { return &a.ReleasedIDs }),
 	real("estimatedBatteryConsumption", func(a *domain.Amendment) *float64 { return &a.EstimatedBatteryConsumption }),
 	real("estimatedDurationMinutes", func(a *domain.Amendment) *float64 { return &a.EstimatedDurationMinutes }),
 	text("decisionId", func(a *domain.Amendment) *domain.DecisionID { return &a.DecisionID }),
@@ -163,8 +163,8 @@ var earlierRouteCodec = codec[domain.EarlierRoute]{
 }
 
 var missionCodec = codec[domain.Mission]{
-	text("droneId", func(m *domain.Mission) *domain.DroneID { return &m.DroneID }),
-	texts("orderIds", func(m *domain.Mission) *[]domain.OrderID { return &m.OrderIDs }),
+	reference("droneId", func(m *domain.Mission) *domain.DroneID { return &m.DroneID }),
+	references("orderIds", func(m *domain.Mission) *[]domain.OrderID { return &m.OrderIDs }),
 	structs("route", waypointCodec, func(m *domain.Mission) *[]domain.Waypoint { return &m.Route }),
 	text("status", func(m *domain.Mission) *domain.MissionStatus { return &m.Status }),
 	instant("startTime", func(m *domain.Mission) *time.Time { return &m.StartTime }),

@@ -17,13 +17,16 @@ func (s *Store) RecallMission(ctx context.Context, id domain.MissionID, why stri
 		var binding policy.Binding
 		if m, ok := t.missions[id]; ok {
 			mission = &m
-			if err := t.readDrones(m.DroneID); err != nil {
+		}
+		if mission != nil && mission.DroneID != "" {
+			drone := mission.DroneID
+			if err := t.readDrones(drone); err != nil {
 				return err
 			}
-			if d := t.drones[m.DroneID]; d.err != nil {
+			if d := t.drones[drone]; d.err != nil {
 				return d.err
 			}
-			binding = t.binding(m.DroneID)
+			binding = t.binding(drone)
 		}
 		change, err := policy.RecallMission(binding, mission, id, why, t.now)
 		if err != nil {

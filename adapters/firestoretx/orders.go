@@ -135,7 +135,7 @@ func (s *Store) changeOrder(ctx context.Context, id domain.OrderID,
 			order = &o
 		}
 		var binding *policy.Binding
-		if needsBinding(order) {
+		if needsBinding(order) && order.AssignedDroneID != "" {
 			b, err := t.readBinding(order.AssignedDroneID)
 			if err != nil {
 				return err

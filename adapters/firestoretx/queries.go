@@ -193,6 +193,9 @@ var ErrNotFound = errors.New("not found")
 
 func one[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*firestore.DocumentSnapshot) (T, error)) (T, error) {
 	var none T
+	if domain.CheckDocumentID(ref.ID) != nil { // another document names one that cannot be
+		return none, wrap(ErrNotFound, "%s %q", ref.Parent.ID, ref.ID)
+	}
 	snap, err := ref.Get(ctx)
 	if st, ok := statusOf(err); ok && st.Code() == codes.NotFound {
 		return none, wrap(ErrNotFound, "%s %s", ref.Parent.ID, ref.ID)
@@ -203,8 +206,10 @@ func one[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*fi
 	return decode(snap)
 }
 
-// many reads entities by id in one call; those that do not exist are left out.
+// many reads entities by id in one call; those that do not exist are left out. So are ids
+// that no document can have, for which Firestore would refuse the whole call.
 func many[ID ~string, T any](ctx context.Context, s *Store, collection string, ids []ID, decode func(*firestore.DocumentSnapshot) (T, error)) ([]T, error) {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return domain.CheckDocumentID(string(id)) != nil })
 	if len(ids) == 0 {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
@@ -44,7 +45,7 @@ type OrderExplanation struct {
 	ReadTime time.Time      `json:"readTime"` // the past that was looked at
 	Status   string         `json:"status"`   // of the order then
 	Priority string         `json:"priority"`
-	WeightKg float64        `json:"weightKg"`
+	WeightKg entity.Number  `json:"weightKg"`
 	Deadline time.Time      `json:"deadline"`
 	// Outcome says in one sentence what became of the order, as far as was known then.
 	Outcome string         `json:"outcome"`
@@ -92,7 +93,7 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 		return OrderExplanation{}, err
 	}
 	r := OrderExplanation{
-		OrderID: then.ID, ReadTime: past.ReadTime.UTC(), Status: string(then.Status), Priority: then.Priority.String(), WeightKg: then.WeightKg,
+		OrderID: then.ID, ReadTime: past.ReadTime.UTC(), Status: string(then.Status), Priority: then.Priority.String(), WeightKg: entity.Number(then.WeightKg),
 		Deadline: then.Deadline, DepotID: area.Depots[0].ID, Outcome: outcomeOf(then, now),
 	}
 	r.Recorded, r.RecordedByCycle = recorded(past.Cycles, then.ID)
@@ -162,8 +163,9 @@ func momentOf(p firestoretx.Past, area domain.Area) planner.Moment {
 			m.Snapshot.Flights = append(m.Snapshot.Flights, flightOf(d, flown, orders))
 		}
 	}
+	known := domain.Area{Depots: p.Depots}
 	for _, o := range p.Orders {
-		if o.Waits() && (o.PlanningDepotID == "" || area.Has(o.PlanningDepotID)) {
+		if o.Waits() && (area.Has(o.PlanningDepotID) || !known.Has(o.PlanningDepotID)) {
 			m.Snapshot.Orders = append(m.Snapshot.Orders, o)
 		}
 	}
