@@ -109,10 +109,16 @@ func unmarshalJSON(kind string, data []byte, m proto.Message) ([]Problem, error)
 	return problems, nil
 }
 
+// timeExample is a time in the form that JSON has.
+const timeExample = "2026-11-21T10:15:30Z"
+
 func notA(m proto.Message, kind string, f Format, err error) error {
 	detail := fmt.Sprintf("not a %s in %s: %s", m.ProtoReflect().Descriptor().FullName(), f, oneLine(err))
-	if strings.Contains(detail, "invalid google.protobuf.Timestamp") { // the library does not say what would be valid
-		detail += "; give a time such as 2026-11-21T10:15:30Z, with its zone"
+	switch { // the library does not say what would be valid
+	case strings.Contains(detail, "invalid google.protobuf.Timestamp"):
+		detail += "; give a time such as " + timeExample + ", with its zone"
+	case strings.Contains(detail, "google.protobuf.Timestamp value out of range"):
+		detail += "; give a time within the years 1 to 9999"
 	}
 	return &UndecodableError{kind, detail}
 }

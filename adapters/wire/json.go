@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/dronefleet/dronefleet/internal/editdistance"
 	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
@@ -93,8 +94,15 @@ func (l *jsonReader) object(message protoreflect.MessageDescriptor, path string,
 		if err := l.value(inner, enum, fieldPath, depth+1); err != nil {
 			return err
 		}
-		if field != nil && message == positionType && bytes.HasSuffix(l.in[before:l.decoder.InputOffset()], []byte("null")) {
-			l.problems = append(l.problems, Problem{fieldPath, "is null; give degrees"})
+		is := bytes.TrimLeft(l.in[before:l.decoder.InputOffset()], ": \t\r\n")
+		switch {
+		case field == nil:
+		case string(is) == "null":
+			if message == positionType {
+				l.problems = append(l.problems, Problem{fieldPath, "is null; give degrees"})
+			}
+		case inner != nil && !field.IsList() && is[0] != begins(inner):
+			return fmt.Errorf("%s is %.64s; give %s", fieldPath, is, formOf(inner))
 		}
 	}
 	switch {
@@ -107,7 +115,29 @@ func (l *jsonReader) object(message protoreflect.MessageDescriptor, path string,
 	return err
 }
 
-var positionType = (*pb.Position)(nil).ProtoReflect().Descriptor()
+var (
+	positionType = (*pb.Position)(nil).ProtoReflect().Descriptor()
+	timeType     = (*timestamppb.Timestamp)(nil).ProtoReflect().Descriptor()
+)
+
+// begins is the byte that a message begins with in JSON.
+func begins(message protoreflect.MessageDescriptor) byte {
+	if message == timeType {
+		return '"'
+	}
+	return '{'
+}
+
+// formOf describes the JSON of a message.
+func formOf(message protoreflect.MessageDescriptor) string {
+	switch message {
+	case timeType:
+		return "a time such as " + timeExample
+	case positionType:
+		return "lat and lon in degrees"
+	}
+	return "an object"
+}
 
 // missingCoordinates reports the coordinates that a position lacks, and the first
 // unknown name beside them, such as lng, which was probably meant.
