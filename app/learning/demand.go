@@ -31,10 +31,8 @@ func AddOrders(d domain.Demand, orders []domain.Order, until time.Time) domain.D
 		}
 		return d
 	}
-	d.Places, d.Hours = slices.Clone(d.Places), slices.Clone(d.Hours)
-	if len(d.Hours) != hoursOfDay {
-		d.Hours = make([]domain.HourDemand, hoursOfDay)
-	}
+	d.Places = slices.DeleteFunc(slices.Clone(d.Places), func(p domain.PlaceDemand) bool { return !soundPlace(p) })
+	d.Hours = soundHours(d.Hours)
 	fade(&d, until.Sub(d.Until))
 	for at := d.Until; at.Before(until); {
 		next := at.Truncate(time.Hour).Add(time.Hour)
@@ -107,17 +105,29 @@ type DemandEstimates struct {
 
 // EstimateDemand leaves out what cannot be.
 func EstimateDemand(d domain.Demand) (e DemandEstimates) {
-	for h, of := range d.Hours[:min(len(d.Hours), hoursOfDay)] {
-		if soundDemand(of.Orders[:]...) && soundDemand(of.Hours) {
-			e.hours[h] = of
-		}
-	}
+	copy(e.hours[:], soundHours(d.Hours))
 	for _, p := range d.Places {
-		if soundDemand(p.Orders[:]...) && soundDemand(p.WeightKg) {
+		if soundPlace(p) {
 			e.Places = append(e.Places, p)
 		}
 	}
 	return e
+}
+
+// soundHours are the hours of a day, empty where a document says what cannot be: sums with a
+// NaN would never be a number again.
+func soundHours(hours []domain.HourDemand) []domain.HourDemand {
+	sound := make([]domain.HourDemand, hoursOfDay)
+	for h, of := range hours[:min(len(hours), hoursOfDay)] {
+		if soundDemand(of.Orders[:]...) && soundDemand(of.Hours) {
+			sound[h] = of
+		}
+	}
+	return sound
+}
+
+func soundPlace(p domain.PlaceDemand) bool {
+	return soundDemand(p.Orders[:]...) && soundDemand(p.WeightKg)
 }
 
 func soundDemand(numbers ...float64) bool {

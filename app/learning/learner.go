@@ -29,6 +29,9 @@ const (
 	settles = 2 * time.Minute
 	// reach is how far back the first look goes.
 	reach = 7 * 24 * time.Hour
+	// wrongAfter is how far ahead of the store's time a look cannot have ended: clocks differ
+	// less.
+	wrongAfter = 24 * time.Hour
 	// page bounds what one look reads of each kind, and so the drones that one save
 	// writes. If there is more, the next cycle looks again.
 	page = 400
@@ -90,6 +93,9 @@ func (l *Learner) addPage(ctx context.Context, until time.Time) (_ domain.Learne
 	}
 	more = len(missions) == page || len(orders) == page
 	after := before
+	if inFuture(after.Travel.Until, until) {
+		after.Travel.Until = until
+	}
 	if len(missions) > 0 {
 		after = AddMissions(after, whole(missions, func(m domain.Mission) time.Time { return m.EndTime }), l.assumed)
 		show(&after, Estimate(after, l.assumed, l.confidence))
@@ -107,13 +113,19 @@ func (l *Learner) addPage(ctx context.Context, until time.Time) (_ domain.Learne
 	return after, more, err
 }
 
-// begin is from when on to look: where the last look ended.
+// begin is from when on to look: where the last look ended. One that ended in the future, by a
+// wrong document, must not be the last for years.
 func begin(until, now time.Time) time.Time {
 	if earliest := now.Add(-reach); until.Before(earliest) {
 		return earliest
 	}
+	if inFuture(until, now) {
+		return now
+	}
 	return until
 }
+
+func inFuture(until, now time.Time) bool { return until.Sub(now) > wrongAfter }
 
 // whole is a page without its end, if that may be cut through entities of one time.
 func whole[T any](list []T, at func(T) time.Time) []T {

@@ -367,3 +367,57 @@ func TestLearner_LeavesOutWhatNobodyObserved(t *testing.T) {
 		t.Errorf("%.1f hours observed, want the %.1f that it looked back", observed, most)
 	}
 }
+
+// F-LRN-02 F-LRN-04: whatever documents say, as much of the past as the prior outweighs is
+// learned again: no sum stays without a value, no time is waited for.
+func TestLearner_LearnsAgainWhateverDocumentsSay(t *testing.T) {
+	number := rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1e300, math.MaxFloat64, 3e38, 5e-324})
+	sums := rapid.Custom(func(t *rapid.T) domain.LegSums {
+		return domain.LegSums{Weight: number.Draw(t, "weight"), Km: number.Draw(t, "km"), Seconds: number.Draw(t, "s"), KmKm: number.Draw(t, "kmkm"), KmSeconds: number.Draw(t, "kms")}
+	})
+	until := rapid.SampledFrom([]time.Time{{}, time.Unix(0, 0), start, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)})
+	past := days(200, 40, 50*time.Second, 80*time.Second, 0.2)
+	var orders []domain.Order
+	for i := range 200 {
+		o := domain.Order{CreatedAt: start.Add(time.Duration(i+1) * time.Minute)}
+		o.Priority, o.Delivery = domain.PriorityCritical, depot
+		orders = append(orders, o)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		m := &memory{learned: domain.Learned{
+			Travel: domain.Travel{
+				Until: until.Draw(t, "until"), FromStart: sums.Draw(t, "start"), FromPickup: sums.Draw(t, "pickup"), FromDelivery: sums.Draw(t, "delivery"),
+				Delays: rapid.SliceOfN(number, domain.DelayBins, domain.DelayBins).Draw(t, "delays"),
+			},
+			Drones: map[domain.DroneID]domain.DroneTravel{"D1": {Flight: sums.Draw(t, "drone")}},
+			Demand: domain.Demand{
+				Until: until.Draw(t, "orders until"), Places: []domain.PlaceDemand{{Position: depot, WeightKg: number.Draw(t, "kg"), Orders: [3]float64{number.Draw(t, "at"), 0, 0}}},
+				Hours: []domain.HourDemand{8: {Hours: number.Draw(t, "hours"), Orders: [3]float64{0, number.Draw(t, "n"), 0}}, 23: {}},
+			},
+		}}
+		l := NewLearner(m, assumed, 0.9)
+		if _, err := l.Look(t.Context(), start); err != nil {
+			t.Fatal(err)
+		}
+		m.missions, m.orders = past, orders
+		var e Estimates
+		for i := range 2 {
+			var err error
+			if e, err = l.Look(t.Context(), start.Add(4*time.Hour+time.Duration(i)*Every)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		perMinute, observed := e.Demand.At(start.Add(2*time.Hour), domain.PriorityCritical)
+		if perMinute /= observed.Minutes(); m.learned.Travel.Missions != len(past) || m.learned.Demand.Seen != len(orders) || !(perMinute > 0.05 && perMinute < 3) {
+			t.Errorf("%d missions, %d orders, %v a minute", m.learned.Travel.Missions, m.learned.Demand.Seen, perMinute)
+		}
+		for at, h := range m.learned.Demand.Hours {
+			if !(h.Hours >= 0 && h.Hours < 1e6 && h.Orders[2] >= 0 && h.Orders[1] >= 0 && h.Orders[1] < 1e6) {
+				t.Errorf("hour %d: %+v", at, h)
+			}
+		}
+		if sound := e.Margin > 0 && e.Margin < 0.4; !sound {
+			t.Errorf("margin %v", e.Margin)
+		}
+	})
+}

@@ -40,8 +40,8 @@ func AddMissions(l domain.Learned, ended []domain.Mission, assumed Assumed) doma
 	l.Drones = drones
 	t := &l.Travel
 	t.Delays = slices.Clone(t.Delays)
-	if len(t.Delays) != domain.DelayBins {
-		t.Delays = make([]float64, domain.DelayBins)
+	if len(t.Delays) != domain.DelayBins || slices.ContainsFunc(t.Delays, func(n float64) bool { return !(n >= 0 && n <= 2*fleetDelays) }) {
+		t.Delays = make([]float64, domain.DelayBins) // anyone can write a document
 	}
 	for _, m := range ended {
 		if m.EndTime.After(t.Until) {
