@@ -142,6 +142,9 @@ func TestSolve_PlansExtremeInput(t *testing.T) {
 			served += len(plan.Routes)
 			return plan
 		}
+		if err := check.Plan(p, solver.Screen(p)); err != nil {
+			rt.Fatalf("screen: %v", err)
+		}
 		warm := solve(solver.Options{Strategy: solver.Greedy})
 		solve(solver.Options{Strategy: solver.NearestFirst})
 		solve(solver.Options{Iterations: 16, Goal: solver.Goal(rapid.IntRange(0, 1).Draw(rt, "goal"))})

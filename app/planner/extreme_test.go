@@ -146,6 +146,9 @@ func TestPlanner_PlansAnyArea(t *testing.T) {
 			if fault := check.Plan(result.Problem, result.Plan); fault != nil {
 				rt.Fatal(fault)
 			}
+			if len(result.Obstacles) != len(result.Plan.Unserved) {
+				rt.Fatalf("%d obstacles of %d orders", len(result.Obstacles), len(result.Plan.Unserved))
+			}
 			s.publishes(snap, result)
 			s.shows(result)
 			s.handsOver(snap, result)
