@@ -64,6 +64,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "deadletters list --topic=missions", []string{"topic (flag --topic)", "telemetry"}},
 		{1, "audit order O1", []string{`order "O1"`}},
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
+		{2, "publish orders --attribute=note", []string{"attribute (flag --attribute)", "give NAME=VALUE"}},
 		{2, "publish orders --attribute=goog-x=1", []string{"attribute (flag --attribute)", "Pub/Sub's"}},
 		{1, "publish orders cli_test.go", []string{"topic orders does not exist", "--create-topics"}},
 		{2, "deadletters replay", []string{"all (flag --all)", "is not set", "id, topic or reason", "or all to replay every dead letter"}},

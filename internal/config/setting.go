@@ -173,6 +173,9 @@ func (s *setting) complaint(value any, err error) string {
 	}
 	given := s.shown(text)
 	fix := cmp.Or(s.accepts(), "another value")
+	if s.flag.IsMap() {
+		fix = s.flag.FormatPlaceHolder()
+	}
 	if errors.Is(err, errTooShort) {
 		return fmt.Sprintf("%s is shorter than a nanosecond; give %s", given, fix)
 	}
