@@ -57,15 +57,20 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed 
 func unbind(b *Binding, now time.Time) {
 	d := &b.Drone
 	if b.Mission != nil && b.Mission.Status == domain.MissionFailed {
-		d.FailedMissions = append(d.FailedMissions, domain.FailedMission{ID: d.CurrentMissionID, FailedAt: now})
-		if n := len(d.FailedMissions) - domain.MaxFailedMissions; n > 0 {
-			d.FailedMissions = slices.Clone(d.FailedMissions[n:])
-		}
+		rememberFailure(d, d.CurrentMissionID, now)
 	}
 	d.CurrentMissionID = ""
 	d.MissionAcked, d.MissionMoved, d.NamedRevision = false, false, 0
 	d.FreeAfter, d.FaultSince, d.ParkedSince = time.Time{}, time.Time{}, time.Time{}
 	d.Homebound, d.HomeboundSince = false, time.Time{}
+}
+
+// rememberFailure notes the latest failed mission of a drone.
+func rememberFailure(d *domain.Drone, id domain.MissionID, now time.Time) {
+	d.FailedMissions = append(slices.Clip(d.FailedMissions), domain.FailedMission{ID: id, FailedAt: now})
+	if n := len(d.FailedMissions) - domain.MaxFailedMissions; n > 0 {
+		d.FailedMissions = slices.Clone(d.FailedMissions[n:])
+	}
 }
 
 // serveStop applies what reaching a stop means for its order.

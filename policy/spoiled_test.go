@@ -311,6 +311,14 @@ var happenings = map[string]func(spoiler, spoiled, time.Time) (Change, error){
 	"sweep of a binding": func(_ spoiler, f spoiled, now time.Time) (Change, error) {
 		return DefaultDronePolicy().SweepBinding(f.binding(), now), nil
 	},
+	"sweep of a mission": func(s spoiler, f spoiled, now time.Time) (Change, error) {
+		m := f.missions[pick(s, "mission", domain.MissionID("M1"), "M2")]
+		drone := &f.drone
+		if s.bool("drone deleted") {
+			drone = nil
+		}
+		return SweepUnflown(m, f.ordersOf(&m), drone, now), nil
+	},
 	"sweep of an idle drone": func(_ spoiler, f spoiled, now time.Time) (Change, error) {
 		return DefaultDronePolicy().SweepIdle(f.drone, now), nil
 	},

@@ -58,6 +58,23 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	return r.change
 }
 
+// SweepUnflown fails an ACTIVE mission that does not hold its drone: somebody changed or deleted
+// the drone's document. Nothing else would free its orders. drone is nil if there is none.
+func SweepUnflown(m domain.Mission, orders map[domain.OrderID]domain.Order, drone *domain.Drone, now time.Time) Change {
+	if m.Status != domain.MissionActive || drone != nil && drone.CurrentMissionID == m.ID {
+		return Change{}
+	}
+	b := Binding{Mission: &m, Orders: orders}.clone()
+	r := &recorder{now: now, cause: domain.CauseSweeper}
+	r.failMission(&b, domain.FailureAbortedByDrone)
+	if drone != nil { // it may be a ghost from now on
+		after := *drone
+		rememberFailure(&after, m.ID, now)
+		r.drone(*drone, &after, m.ID, "")
+	}
+	return r.change
+}
+
 // lastSign is the drone's last sign of life, no earlier than the mission's start:
 // a drone assigned just before it fell silent gets the whole interval.
 func lastSign(d domain.Drone, m domain.Mission) time.Time {

@@ -536,8 +536,9 @@ func (w *world) commit(c Change) {
 		if (m.EndTime.IsZero()) != (m.Status == domain.MissionActive) || (m.FailureReason != "") != (m.Status == domain.MissionFailed) {
 			w.violated("mission %s is %s with end %s and failure %q", m.ID, m.Status, m.EndTime, m.FailureReason)
 		}
+		fails := m.Status == domain.MissionFailed && w.missions[m.ID].Status != domain.MissionFailed
 		w.missions[m.ID] = m
-		if d := c.Drone; m.Status == domain.MissionFailed && d != nil && m.DroneID == d.ID && !slices.ContainsFunc(c.Events, func(e domain.Event) bool {
+		if d := c.Drone; fails && d != nil && m.DroneID == d.ID && !slices.ContainsFunc(c.Events, func(e domain.Event) bool {
 			return e.Entity == domain.EntityDrone && e.MissionID == m.ID && e.Reason == string(m.FailureReason)
 		}) {
 			w.violated("no event of drone %s tells that %s failed with %s", d.ID, m.ID, m.FailureReason)

@@ -154,10 +154,11 @@ func spoiledValue(t *rapid.T, was any) any {
 				return list
 			}
 		case map[string]any:
-			m := maps.Clone(was)
-			name := rapid.SampledFrom(slices.Sorted(maps.Keys(was))).Draw(t, "name")
-			m[name] = spoiledValue(t, was[name])
-			return m
+			if len(was) > 0 {
+				m, name := maps.Clone(was), rapid.SampledFrom(slices.Sorted(maps.Keys(was))).Draw(t, "name")
+				m[name] = spoiledValue(t, was[name])
+				return m
+			}
 		}
 	}
 	switch was.(type) {
@@ -358,5 +359,30 @@ func TestStore_CancelsAnOrderThatNobodyFliesFor(t *testing.T) {
 		if err := f.CancelOrder(t.Context(), id, "why"); err != nil || f.order(t, id).Status != domain.OrderCancelled {
 			t.Errorf("assigned to %q: %v, it is %s", drone, err, f.order(t, id).Status)
 		}
+	}
+}
+
+// F-TEL-09, F-ORD-04: the orders of a mission whose drone was deleted or freed by hand wait again,
+// and a parcel that is aboard is held.
+func TestStore_SweepFailsMissionsThatHoldNoDrone(t *testing.T) {
+	s := newSpoiledFleet(t)
+	if _, err := s.client.Doc("drones/D2").Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.Doc("drones/D3").Update(t.Context(), []firestore.Update{{Path: "currentMissionId", Value: ""}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{2, 0} {
+		if result, err := s.Sweep(t.Context(), nil); err != nil || result.MissionsFailed != want {
+			t.Errorf("%d missions failed, want %d: %v", result.MissionsFailed, want, err)
+		}
+	}
+	for id, held := range map[domain.OrderID]bool{"O2": false, "O3": true, "O6": false} {
+		if o := s.order(t, id); o.Status != domain.OrderPending || o.Held != held {
+			t.Errorf("%+v", o)
+		}
+	}
+	if _, failed := s.drone(t, "D3").FailedAt("M-DEC-3"); !failed {
+		t.Error("D3 cannot be told as a ghost")
 	}
 }

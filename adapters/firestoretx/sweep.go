@@ -49,7 +49,7 @@ func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, erro
 		result.add(swept)
 		errs = append(errs, err)
 	}
-	bindings, err := s.glance(ctx)
+	bindings, unflown, err := s.glance(ctx)
 	errs = append(errs, err)
 	bindings = slices.DeleteFunc(bindings, func(b policy.Binding) bool { return s.drone.SweepBinding(b, s.now()).Empty() })
 	note(sweepEach(ctx, bindings, func(b policy.Binding) (SweepResult, error) {
@@ -61,6 +61,13 @@ func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, erro
 			return SweepResult{MissionsFailed: 1}, nil
 		}
 		return SweepResult{DronesUnknown: 1}, nil // it was on its way home
+	}))
+	note(sweepEach(ctx, unflown, func(m domain.Mission) (SweepResult, error) {
+		failed, err := s.sweepUnflown(ctx, m, holds)
+		if err != nil || !failed {
+			return SweepResult{}, wrap(err, "mission %s", m.ID)
+		}
+		return SweepResult{MissionsFailed: 1}, nil
 	}))
 	drones, err := s.Drones(ctx, domain.DroneIdle, Page{})
 	errs = append(errs, err)
@@ -153,15 +160,23 @@ func some(errs []error) error {
 
 // glance reads every bound drone with its mission, without orders and without a
 // transaction: few bindings need one. The mission of a drone on its way home is over.
-// Beside an error it returns all bindings that can be decoded.
+// unflown are the ACTIVE missions that hold no drone. Beside an error it returns all that
+// can be decoded.
 //
 // Cost: 3 RPCs, a read per ACTIVE mission, bound drone, and drone on its way
 // home.
-func (s *Store) glance(ctx context.Context) ([]policy.Binding, error) {
+func (s *Store) glance(ctx context.Context) (bindings []policy.Binding, unflown []domain.Mission, _ error) {
 	active, err := s.Missions(ctx, domain.MissionActive, Page{})
 	errs := []error{err}
 	drones, err := collect(s.client.Collection(Drones).Where("currentMissionId", ">", "").Documents(ctx), decodeKnownDrone)
 	errs = append(errs, wrap(err, "bound drones"))
+	held := make(map[domain.MissionID]bool, len(drones))
+	for _, d := range drones {
+		held[d.CurrentMissionID] = true
+	}
+	if _, malformed := errors.AsType[*MalformedError](err); err == nil || malformed { // else drones are missing
+		unflown = slices.DeleteFunc(slices.Clone(active), func(m domain.Mission) bool { return held[m.ID] })
+	}
 	missions := make(map[domain.MissionID]domain.Mission, len(active))
 	for _, m := range active {
 		missions[m.ID] = m
@@ -177,13 +192,43 @@ func (s *Store) glance(ctx context.Context) ([]policy.Binding, error) {
 	for _, m := range ended {
 		missions[m.ID] = m
 	}
-	var bindings []policy.Binding
 	for _, d := range drones {
 		if m, ok := missions[d.CurrentMissionID]; ok {
 			bindings = append(bindings, policy.Binding{Drone: d, Mission: &m})
 		}
 	}
-	return bindings, errors.Join(errs...)
+	return bindings, unflown, errors.Join(errs...)
+}
+
+// sweepUnflown fails a mission that holds no drone, unless that has changed since glance, and
+// reports whether it did.
+func (s *Store) sweepUnflown(ctx context.Context, m domain.Mission, holds func() bool) (failed bool, _ error) {
+	err := s.transact(ctx, nil, func(t *txn) error {
+		failed = false
+		if !holds() {
+			return ErrClockSet
+		}
+		if m.DroneID != "" {
+			if err := t.readDrones(m.DroneID); err != nil {
+				return err
+			}
+		}
+		d := t.drones[m.DroneID]
+		if d.err != nil {
+			return d.err
+		}
+		if err := t.readMissions(m.ID); err != nil {
+			return err
+		}
+		var drone *domain.Drone
+		if d.exists {
+			drone = &d.Drone
+		}
+		change := policy.SweepUnflown(t.missions[m.ID], t.orders, drone, t.now)
+		failed = !change.Empty()
+		return t.write(change)
+	})
+	return failed, err
 }
 
 // sweepBinding sweeps one binding in a transaction, in case it changed since glance.
