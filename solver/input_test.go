@@ -112,7 +112,7 @@ func TestSolve_LeavesOutIdsThatNoDecisionCanCarry(t *testing.T) {
 			p.Warehouses = append(p.Warehouses, w)
 		},
 	} {
-		for what, id := range map[string]string{"long": strings.Repeat("x", 129), "with a zero byte": "x\x00"} {
+		for what, id := range map[string]string{"long": strings.Repeat("x", 129), "with a zero byte": "x\x00", "of two lines": "x\ny", "reserved": "__x__"} {
 			t.Run(name+" "+what, func(t *testing.T) {
 				p := basic()
 				add(&p, id)

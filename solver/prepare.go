@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver/internal/pdp"
-	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // energyMargin, in metres, keeps rounding errors from using the landing reserve.
@@ -128,14 +127,8 @@ func badLocation(l Location) string {
 // badIdentity says what is wrong with an id: no decision can carry it, or it is
 // repeated. It adds good ids to seen.
 func badIdentity(id string, seen map[string]bool) string {
-	if id == "" {
-		return "id is empty"
-	}
-	if len(id) > model.MaxIDBytes {
-		return fmt.Sprintf("id is %d bytes long, more than %d", len(id), model.MaxIDBytes)
-	}
-	if strings.ContainsRune(id, 0) {
-		return "id contains a zero byte"
+	if err := domain.CheckID(id); err != nil {
+		return "id " + err.Error()
 	}
 	if seen[id] {
 		return "id is a duplicate of an earlier record"

@@ -221,7 +221,7 @@ func TestRunner_RecordsOrdersOfUnpublishedDecisions(t *testing.T) {
 
 // F-OPT-03, F-WIRE-03: the solver's limits are within those of a decision.
 func TestDecisionsOf_FitTheWire(t *testing.T) {
-	if model.MaxIDBytes > domain.MaxIDBytes || model.MaxOrdersPerDecision > wire.MaxOrdersPerDecision || model.MaxWaypointsPerDecision > wire.MaxWaypointsPerDecision {
+	if model.MaxOrdersPerDecision > wire.MaxOrdersPerDecision || model.MaxWaypointsPerDecision > wire.MaxWaypointsPerDecision {
 		t.Error("the solver's limits exceed the wire's")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +63,11 @@ func (s spoiler) depot(id domain.DepotID) domain.Depot {
 
 func numbered[ID ~string](s spoiler, prefix string, most int) (ids []ID) {
 	for i := range rapid.IntRange(0, most).Draw(s.T, prefix) {
-		ids = append(ids, ID(fmt.Sprint(prefix, i)))
+		id := fmt.Sprint(prefix, i)
+		if s.spoil("id") {
+			id += rapid.SampledFrom([]string{"\n", strings.Repeat("x", 120), strings.Repeat("x", domain.MaxIDBytes)}).Draw(s.T, "id")
+		}
+		ids = append(ids, ID(id))
 	}
 	return ids
 }
@@ -77,8 +82,8 @@ func (s spoiler) snapshot() domain.Snapshot {
 	if s.oneIn(2, "beyond") {
 		snap.Beyond = []domain.Depot{s.depot("B")}
 	}
-	for i := range rapid.IntRange(0, 2).Draw(s.T, "warehouses") {
-		snap.Warehouses = append(snap.Warehouses, domain.Warehouse{ID: domain.WarehouseID(fmt.Sprint("W", i)), Position: s.place("warehouse"), ProductTypes: []string{"BLOOD", ""}})
+	for _, id := range numbered[domain.WarehouseID](s, "W", 2) {
+		snap.Warehouses = append(snap.Warehouses, domain.Warehouse{ID: id, Position: s.place("warehouse"), ProductTypes: []string{"BLOOD", ""}})
 	}
 	for _, id := range numbered[domain.DroneID](s, "I", 2) {
 		snap.Drones = append(snap.Drones, s.extremeDrone(s.drone(id)))

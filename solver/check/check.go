@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -384,7 +385,7 @@ func (r *replay) objective(o model.Objective) {
 // valid reports whether a record is an order that a decision could name.
 func (r *replay) valid(i int) bool {
 	o := r.problem.Orders[i]
-	named := o.ID != "" && len(o.ID) <= model.MaxIDBytes && !strings.Contains(o.ID, "\x00") && r.firstOf[o.ID] == i
+	named := domain.CheckID(o.ID) == nil && r.firstOf[o.ID] == i
 	placed := onEarth(o.Delivery) && (o.Pickup == nil && o.ProductType != "" || o.Pickup != nil && onEarth(*o.Pickup))
 	return named && placed && o.WeightKg >= 0 && o.WeightKg <= model.MaxWeightKg && validPriority(o.Priority)
 }

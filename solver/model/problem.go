@@ -255,7 +255,6 @@ type Params struct {
 const (
 	MaxOrdersPerDecision    = 64
 	MaxWaypointsPerDecision = 256
-	MaxIDBytes              = 128
 )
 
 // MaxWeightKg of an order is more than any drone carries.
