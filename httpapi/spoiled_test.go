@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"google.golang.org/genproto/googleapis/type/latlng"
 )
 
@@ -194,10 +195,10 @@ func TestAPI_AnswersWhateverDocumentsSay(t *testing.T) {
 			list = list[:10]
 		}
 		for _, id := range list {
-			if collection != "depots" && collection != "warehouses" {
-				s.answers(path + "/" + id)
-			}
 			s.answers(path + "/" + id + "/story")
+		}
+		if collection != "depots" && collection != "warehouses" {
+			s.answers(path + "/" + list[0])
 		}
 	}
 	for _, path := range []string{"/api/v1/optimizer/snapshot?depot=DEPOT-1", "/api/v1/snapshot?at=" + url.QueryEscape(time.Now().UTC().Format(time.RFC3339Nano)), "/api/v1/orders/O1/story", "/api/v1/drones/D1/story"} {
@@ -213,4 +214,21 @@ func TestAPI_AnswersWhateverDocumentsSay(t *testing.T) {
 	if _, err := s.store.Sweep(t.Context(), nil); err == nil || strings.Contains(err.Error(), "rpc error") {
 		t.Errorf("sweep: %v", err)
 	}
+}
+
+// F-LIVE-01: an order that is delivered is shown so, though another one that left the open orders
+// at the same moment is malformed.
+func TestStream_ShowsWhatEndedBesideAMalformedDocument(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	p := s.watch("/api/v1/stream", "")
+	p.has("order/O2", `"status":"PENDING"`)
+	batch, orders := s.clients.Firestore.Batch(), s.clients.Firestore.Collection("orders")
+	batch.Update(orders.Doc("O2"), []firestore.Update{{Path: "status", Value: "DELIVERED"}, {Path: "deliveredAt", Value: time.Now()}})
+	batch.Update(orders.Doc("O3"), []firestore.Update{{Path: "status", Value: 7}})
+	if _, err := batch.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.has("order/O2", `"status":"DELIVERED"`)
+	p.close()
 }

@@ -565,7 +565,8 @@ func (s *session) readThese(ctx context.Context, want map[Key]bool) error {
 	return nil
 }
 
-// read reads entities and shows them; those that do not exist are removed.
+// read reads entities and shows them; those that do not exist are removed, unless one is
+// malformed: then it is not known which.
 func (s *session) read(ctx context.Context, kind Kind, ids []string) (err error) {
 	found := map[string]bool{}
 	var show []func()
@@ -578,17 +579,18 @@ func (s *session) read(ctx context.Context, kind Kind, ids []string) (err error)
 		err = readInto(ctx, s.cfg.Store.MissionsOf, ids, func(m domain.Mission) { found[string(m.ID)] = true; show = append(show, func() { s.putMission(m) }) })
 	case KindCycle, KindDepot, KindWarehouse, KindLock, KindAlert: // followed whole
 	}
-	if malformed, is := errors.AsType[*firestoretx.MalformedError](err); is {
-		s.malformed([]error{malformed})
-		return nil // shown as it was
-	}
-	if err != nil {
+	malformed, is := errors.AsType[*firestoretx.MalformedError](err)
+	if err != nil && !is {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range show {
 		f()
+	}
+	if is {
+		s.malformed([]error{malformed})
+		return nil // shown as it was
 	}
 	for _, id := range ids {
 		if !found[id] {
