@@ -38,9 +38,15 @@ func (s *Store) Learned(ctx context.Context) (l domain.Learned, malformed []erro
 				l.Drones[domain.DroneID(id)] = d
 			}
 		case id == learnedTravel:
-			l.Travel, err = travelCodec.decode(snap)
+			var t domain.Travel
+			if t, err = travelCodec.decode(snap); err == nil {
+				l.Travel = t
+			}
 		case id == learnedDemand:
-			l.Demand, err = demandCodec.decode(snap)
+			var d domain.Demand
+			if d, err = demandCodec.decode(snap); err == nil {
+				l.Demand = d
+			}
 		}
 		if err != nil {
 			malformed = append(malformed, err)

@@ -93,14 +93,14 @@ func TestLearned_IsSavedByOneOfMany(t *testing.T) {
 func TestLearned_NamesADamagedDocument(t *testing.T) {
 	s := learnedStore(t)
 	for id, fields := range map[string]map[string]any{
-		"travel": {"speedKmh": "fast"}, "demand": {"places": []any{7}}, "drone-D1": {"flight": map[string]any{"km": true}}, "drone-D2": {"speedKmh": 48.0},
+		"travel": {"missions": 1, "speedKmh": "fast"}, "demand": {"orders": 1, "places": []any{7}}, "drone-D1": {"flight": map[string]any{"km": true}}, "drone-D2": {"speedKmh": 48.0},
 	} {
 		if _, err := s.doc(Learned, id).Set(t.Context(), fields); err != nil {
 			t.Fatal(err)
 		}
 	}
 	l, malformed, err := s.Learned(t.Context())
-	if err != nil || len(malformed) != 3 || l.Drones["D2"].SpeedKmh != 48 {
+	if err != nil || len(malformed) != 3 || l.Drones["D2"].SpeedKmh != 48 || l.Travel.Missions+l.Demand.Seen > 0 {
 		t.Errorf("%+v, %v, %v", l, malformed, err)
 	}
 	for _, field := range []string{"speedKmh", "places", "flight"} {

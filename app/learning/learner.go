@@ -54,7 +54,8 @@ func NewLearner(store Store, assumed Assumed, confidence float64) *Learner {
 }
 
 // Look counts what is new, if it is time to, and returns the estimates. now is the
-// store's time. With an error, the estimates are those of before.
+// store's time. With an error, the estimates are those of before. If documents are malformed,
+// the error names them, the estimates are from the others, and nothing is counted.
 //
 // Cost: nothing, but every five minutes 3 RPCs, a read for each new mission and order and for
 // each drone with a past, and if there is something new 3 RPCs more.
@@ -65,7 +66,15 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 		return l.estimates, nil
 	}
 	l.looked = now
-	learned, more, err := l.addPage(ctx, now.Add(-settles))
+	before, malformed, err := l.store.Learned(ctx)
+	if err != nil {
+		return l.estimates, errors.Join(append(malformed, err)...)
+	}
+	if len(malformed) > 0 {
+		l.estimates = Estimate(before, l.assumed, l.confidence)
+		return l.estimates, errors.Join(malformed...)
+	}
+	learned, more, err := l.addPage(ctx, before, now.Add(-settles))
 	if err != nil {
 		return l.estimates, err
 	}
@@ -76,13 +85,9 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 	return l.estimates, nil
 }
 
-// addPage counts one page of what is new until a time, and returns what is learned and
-// whether there may be more.
-func (l *Learner) addPage(ctx context.Context, until time.Time) (_ domain.Learned, more bool, _ error) {
-	before, malformed, err := l.store.Learned(ctx)
-	if err = errors.Join(append(malformed, err)...); err != nil {
-		return before, false, err
-	}
+// addPage adds one page of what is new until a time to what was learned before. It returns
+// what is learned then, and whether there may be more.
+func (l *Learner) addPage(ctx context.Context, before domain.Learned, until time.Time) (_ domain.Learned, more bool, _ error) {
 	missions, err := l.store.MissionsEnded(ctx, begin(before.Travel.Until, until), until, page)
 	if err != nil {
 		return before, false, err

@@ -2,6 +2,7 @@ package learning
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -232,10 +233,12 @@ type memory struct {
 	orders   []domain.Order
 	saves    int
 	stale    bool // somebody else saves first
+
+	malformed []error
 }
 
 func (m *memory) Learned(context.Context) (domain.Learned, []error, error) {
-	return m.learned, nil, nil
+	return m.learned, m.malformed, nil
 }
 
 func (m *memory) MissionsEnded(_ context.Context, after, until time.Time, limit int) ([]domain.Mission, error) {
@@ -420,4 +423,17 @@ func TestLearner_LearnsAgainWhateverDocumentsSay(t *testing.T) {
 			t.Errorf("margin %v", e.Margin)
 		}
 	})
+}
+
+// F-LRN-02: while a document is malformed, plans use what the others say, and nothing is saved.
+func TestLearner_UsesWhatIsNotMalformed(t *testing.T) {
+	m := &memory{missions: days(200, 40, 50*time.Second, 80*time.Second, 0.2)}
+	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), start.Add(4*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	m.saves, m.malformed = 0, []error{errors.New("document learned/drone-D9: field speedKmh should be a number")}
+	e, err := NewLearner(m, assumed, 0.8).Look(t.Context(), start.Add(5*time.Hour))
+	if !errors.Is(err, m.malformed[0]) || e.SpeedKmh == 0 || m.saves != 0 {
+		t.Errorf("%+v, saved %d times, %v", e, m.saves, err)
+	}
 }
