@@ -100,11 +100,13 @@ func spoiledValues(was any) []any {
 func (s *served) spoil() map[string][]string {
 	s.t.Helper()
 	client, ids, pending := s.clients.Firestore, map[string][]string{}, 0
+	//lint:ignore SA1019 the only public way to one atomic commit without reads
 	batch := client.Batch()
 	commit := func() {
 		if _, err := batch.Commit(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		}
+		//lint:ignore SA1019 the only public way to one atomic commit without reads
 		batch, pending = client.Batch(), 0
 	}
 	for collection, sound := range soundDocuments(time.Now().UTC().Truncate(time.Microsecond)) {
@@ -223,6 +225,7 @@ func TestStream_ShowsWhatEndedBesideAMalformedDocument(t *testing.T) {
 	s.fleet()
 	p := s.watch("/api/v1/stream", "")
 	p.has("order/O2", `"status":"PENDING"`)
+	//lint:ignore SA1019 the only public way to one atomic commit without reads
 	batch, orders := s.clients.Firestore.Batch(), s.clients.Firestore.Collection("orders")
 	batch.Update(orders.Doc("O2"), []firestore.Update{{Path: "status", Value: "DELIVERED"}, {Path: "deliveredAt", Value: time.Now()}})
 	batch.Update(orders.Doc("O3"), []firestore.Update{{Path: "status", Value: 7}})

@@ -96,6 +96,7 @@ func (s *spoiledFleet) documents(t rapid.TB, ctx context.Context) map[string]map
 
 // restore makes every document what it was, but for the given ones.
 func (s *spoiledFleet) restore(t rapid.TB, ctx context.Context, spoiled map[string]map[string]any) {
+	//lint:ignore SA1019 the only public way to one atomic commit without reads
 	batch := s.client.Batch()
 	for path := range s.documents(t, ctx) {
 		if s.sound[path] == nil {
