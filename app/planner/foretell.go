@@ -41,8 +41,8 @@ func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, tur
 	return list
 }
 
-// amendable are the flights of a snapshot whose missions a decision can list: each order has an
-// id, is listed once, and does not wait, and no stop charges or waits.
+// amendable are the flights of a snapshot whose missions a decision can list: each order is
+// listed once, and does not wait; no stop charges or waits; ids are such that the wire takes them.
 func amendable(snap domain.Snapshot) []domain.Flight {
 	waits := map[domain.OrderID]bool{}
 	for _, o := range snap.Orders {
@@ -55,8 +55,13 @@ func amendable(snap domain.Snapshot) []domain.Flight {
 			listed[id] = true
 			return again || waits[id] || domain.CheckID(string(id)) != nil
 		})
-		return !isHomebound(f) && (bad || slices.ContainsFunc(f.Mission.Route, domain.Waypoint.Duty))
+		return !isHomebound(f) && (bad || slices.ContainsFunc(f.Mission.Route, unlistable))
 	})
+}
+
+func unlistable(w domain.Waypoint) bool {
+	bad := func(id string) bool { return id != "" && domain.CheckID(id) != nil }
+	return w.Duty() || bad(string(w.OrderID)) || bad(string(w.WarehouseID))
 }
 
 // foretell predicts where a drone in flight will be at the given time, and what it will have
