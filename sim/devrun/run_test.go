@@ -128,7 +128,7 @@ func awaitDelivery(ctx context.Context, t *testing.T, host string) {
 // and then gives it an order: one mission of one drone, without any landing in between.
 func TestRun_AWaitingDroneIsGivenAnOrder(t *testing.T) {
 	cfg := config(t)
-	cfg.Drones, cfg.OrdersPerMinute, cfg.Iterations = 16, 3, 30
+	cfg.Drones, cfg.OrdersPerMinute, cfg.Iterations, cfg.Speed, cfg.Hz = 16, 3, 30, 10, 0.5
 	report, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitOrderForWaiting(ctx, t, host) })
 	if err != nil {
 		t.Fatal(err)
