@@ -8,7 +8,7 @@ import (
 )
 
 // highAtRisk is how little time to spare makes a HIGH order at risk.
-const highAtRisk = 3 * time.Minute
+const highAtRisk = 6 * time.Minute
 
 // anyTime is a deadline for an order that is to be delivered at all.
 const anyTime = 24 * time.Hour

@@ -164,7 +164,8 @@ func (f *inFlight) droneByID(id string) *solver.Drone {
 // addWaiting adds orders that a plan leaves waiting, the most urgent first, and returns
 // the indices of those it added. A drone in flight must serve an order in time, if
 // anybody still could, and with much less of its time than a drone that starts from the
-// depot.
+// depot. While a HIGH order finds none, STANDARD orders make no flight longer: the next drone
+// to come near or to land is for it.
 func (f *inFlight) addWaiting(plan solver.Plan) (added []int) {
 	waiting := map[int]bool{}
 	for _, u := range plan.Unserved {
@@ -172,6 +173,7 @@ func (f *inFlight) addWaiting(plan solver.Plan) (added []int) {
 	}
 	tries := 0
 	for p := solver.Critical; p >= solver.Standard; p-- {
+		left := false
 		for _, i := range f.byDeadline(p) {
 			o := &f.problem.Orders[i]
 			if !waiting[i] {
@@ -182,7 +184,12 @@ func (f *inFlight) addWaiting(plan solver.Plan) (added []int) {
 			}
 			if f.addOne(o) {
 				added = append(added, i)
+			} else {
+				left = left || !o.Restricted() && f.worth(o) > 0
 			}
+		}
+		if left && p == solver.High {
+			return added
 		}
 	}
 	return added

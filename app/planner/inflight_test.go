@@ -291,6 +291,32 @@ func TestPlanner_AddsAWaitingOrderToAFlight(t *testing.T) {
 	}
 }
 
+// While a HIGH order waits for a drone, STANDARD ones make no flight longer. One that no drone
+// can fly does not count.
+func TestPlanner_KeepsFlightsForHighOrders(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*domain.Order)
+		added int
+	}{
+		"needs a drone": {func(*domain.Order) {}, 0},
+		"too far":       {func(o *domain.Order) { o.Delivery = north(80, 0) }, 1},
+		"not stocked":   {func(o *domain.Order) { o.ProductType = "RARE" }, 1},
+		"too heavy":     {func(o *domain.Order) { o.WeightKg = 9 }, 1},
+		"pinned":        {func(o *domain.Order) { o.PinnedDroneID = "GROUNDED" }, 1},
+	} {
+		w := newTown(1) // on the ground, with too little charge now
+		w.drones[0].Battery, w.drones[0].PayloadCapacityKg = 22, 5
+		w.order("STANDARD", domain.PriorityStandard, north(8, 1), 0)
+		w.order("HIGH", domain.PriorityHigh, north(-7, -7), 0)
+		c.spoil(&w.orders[1])
+		f := w.flying(1, domain.PriorityCritical, 14*time.Minute)
+		f.Drone.PayloadCapacityKg = 5
+		if result, _ := w.planFlights(t, f); len(result.Plan.Amendments) != c.added {
+			t.Errorf("%s: plan %+v", name, result.Plan)
+		}
+	}
+}
+
 // A drone is where it will be when it hears of the plan: 10 s after it was seen, 139 m
 // farther, with 0.35 % less.
 func TestPlanner_ForetellsWhereADroneIs(t *testing.T) {
