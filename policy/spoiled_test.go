@@ -18,7 +18,7 @@ import (
 // has its type, and some make no sense or do not fit the others.
 type spoiler struct {
 	*rapid.T
-	spoils int // one value in so many makes no sense; 0 for none
+	spoils int // one value in this many makes no sense; 0 for none
 }
 
 // oneIn is true once in n draws.

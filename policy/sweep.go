@@ -94,7 +94,7 @@ func later(a, b time.Time) time.Time {
 // stallLimit is how long the mission may take in all. It is at least BoundSilence:
 // the command of a mission of a few seconds may still be on its way. A drone at its charging
 // stop gets more time, because an estimate cannot know how long other drones occupy the
-// slots. If the estimate is too long for a time.Duration, there is no limit.
+// slots. If the estimate does not fit a time.Duration, there is no limit.
 func (p DronePolicy) stallLimit(d domain.Drone, m domain.Mission) time.Duration {
 	queue := time.Duration(0)
 	if p.queues(d, m) {

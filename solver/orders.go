@@ -197,7 +197,7 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 			}
 		}
 		if s.ready >= 0 {
-			pr.warehouses[s.ready].vain++
+			pr.warehouses[s.ready].misses++
 		}
 	}
 	switch {
@@ -211,8 +211,8 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 	return 0, 0, OutOfRange
 }
 
-// someInVain is after how many orders in vain the best drones are worth finding.
-const someInVain = 4
+// fewMisses is after how many misses the best drones are worth finding.
+const fewMisses = 4
 
 // dronesNear lists how far drones are from a source. Of a warehouse only those are
 // listed that could get there, nearest first, and perhaps only the best ones, unless all are
@@ -220,7 +220,7 @@ const someInVain = 4
 func (pr *prepared) dronesNear(s source, all bool) (list []approach, sorted bool) {
 	if s.ready >= 0 {
 		w := &pr.warehouses[s.ready]
-		if all || w.vain < someInVain {
+		if all || w.misses < fewMisses {
 			return w.near, true
 		}
 		if w.best == nil {

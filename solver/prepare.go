@@ -84,10 +84,10 @@ type readyWarehouse struct {
 	// near are the drones that could fetch something there with a full battery, nearest
 	// first.
 	near []approach
-	// vain counts the orders that none of these could serve in time. After some, it pays to
-	// know the best: those to which no nearer drone is equal or better in all.
-	vain int
-	best []approach
+	// misses counts the orders that none of these could deliver in time. After a few, it pays
+	// to know the best: those that no nearer drone equals or beats in everything.
+	misses int
+	best   []approach
 }
 
 // approach is how far a drone is from a place.
@@ -247,8 +247,8 @@ func (pr *prepared) homeOf(d Drone, at vec, byID map[string]int) (int, string) {
 	return best, ""
 }
 
-// best lists the drones that tell whether some drone can serve an order that every drone may
-// carry. In a fleet that stands at its depot they are few.
+// best lists the drones that decide whether any drone can serve an order that all may carry.
+// They are few in a fleet that stands at its depot.
 func (pr *prepared) best(near []approach) []approach {
 	var best []approach
 	for _, a := range near {
@@ -260,8 +260,7 @@ func (pr *prepared) best(near []approach) []approach {
 	return best
 }
 
-// atLeast reports whether a drone can do all that another can which has the same way to fly
-// before it comes to its home.
+// atLeast reports whether a drone can do all that another could from the same place.
 func (d *readyDrone) atLeast(o *readyDrone) bool {
 	return d.depot == o.depot && d.reach >= o.reach && d.fullReach >= o.fullReach && d.pace <= o.pace &&
 		d.capacity >= o.capacity && d.maxTime >= o.maxTime

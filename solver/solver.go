@@ -143,7 +143,7 @@ func Solve(ctx context.Context, p Problem, o Options) (Plan, error) {
 	return solve(ctx, p, o.withDefaults())
 }
 
-// Screen is the plan in which nothing flies, with the reason why each order is not served: what
-// is invalid or no drone can do, or else that nobody planned it (NoDroneFree), or that it
-// would be late with any drone (DeadlineUnreachable).
+// Screen is the plan in which nothing flies, with the reason why each order waits: that it is
+// invalid or no drone can serve it, that every drone would be late (DeadlineUnreachable), or
+// else NoDroneFree.
 func Screen(p Problem) Plan { return prepare(p).assemble(nil) }

@@ -117,8 +117,8 @@ func texts[T any, S ~string](name string, at func(*T) *[]S) field[T] {
 	return listOf(name, "an array of strings", at, func(s S) string { return string(s) }, func(s string) S { return S(s) })
 }
 
-// reference is the id of another document; empty is absent. Firestore refuses to read what no
-// document can be called, and everything that was to be read with it.
+// reference is the id of another document; empty is absent. Firestore refuses a whole read if
+// one of its ids cannot be a document's.
 func reference[T any, S ~string](name string, at func(*T) *S) field[T] {
 	return checked(text(name, at), at, func(id S) error {
 		if id == "" {
@@ -256,8 +256,8 @@ func whole[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
 	}
 }
 
-// index counts stops of a route or names one of them. A route that is cut below 0 would end
-// the process.
+// index counts stops of a route or names one of them. A negative one would make the code that
+// cuts the route there panic.
 func index[T any](name string, at func(*T) *int) field[T] {
 	return checked(whole(name, at), at, checkIndex)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// anyDocuments are documents of a small fleet. One field in so many is awkward, and as many are
-// missing.
-func anyDocuments(rng *rand.Rand, now time.Time, one int) map[string]map[string]any {
+// anyDocuments are documents of a small fleet. About one field in n has an odd value, and as many
+// are missing.
+func anyDocuments(rng *rand.Rand, now time.Time, n int) map[string]map[string]any {
 	near := func() *latlng.LatLng {
 		return &latlng.LatLng{Latitude: 48.85 + 0.06*rng.Float64(), Longitude: 2.33 + 0.06*rng.Float64()}
 	}
@@ -56,7 +56,7 @@ func anyDocuments(rng *rand.Rand, now time.Time, one int) map[string]map[string]
 	maps.Copy(docs["orders/F"], map[string]any{"status": "ASSIGNED", "assignedDroneId": "FLYING", "assignedMissionId": "M"})
 	stop := func(kind, order string, where any, eta int) map[string]any {
 		s := map[string]any{"type": kind, "position": where, "relatedOrderId": order, "eta": at(eta)}
-		if rng.IntN(one) == 0 {
+		if rng.IntN(n) == 0 {
 			field := []string{"type", "position", "relatedOrderId", "eta"}[rng.IntN(4)]
 			s[field] = awkward(rng, s[field])
 		}
@@ -71,7 +71,7 @@ func anyDocuments(rng *rand.Rand, now time.Time, one int) map[string]map[string]
 	}
 	for _, path := range slices.Sorted(maps.Keys(docs)) {
 		for _, field := range slices.Sorted(maps.Keys(docs[path])) {
-			switch rng.IntN(one) {
+			switch rng.IntN(n) {
 			case 0:
 				docs[path][field] = awkward(rng, docs[path][field])
 			case 1:

@@ -17,8 +17,8 @@ const (
 	maxPlaces = 300
 	// samePlaceMetres is how near two delivery points are one.
 	samePlaceMetres = 50
-	// mostDemand is more hours, orders and kilograms than any document says that this package
-	// wrote. A rate made of less is small enough to count drones with.
+	// mostDemand exceeds every sum of hours, orders or kilograms that this package writes. With
+	// less, no rate asks for more drones than an int can count.
 	mostDemand = 1e6
 )
 

@@ -29,8 +29,8 @@ const (
 	settles = 2 * time.Minute
 	// reach is how far back the first look goes.
 	reach = 7 * 24 * time.Hour
-	// wrongAfter is how far ahead of the store's time a look cannot have ended: clocks differ
-	// less.
+	// wrongAfter is how far ahead of the store's time the end of the last look must be wrong:
+	// no two clocks differ so much.
 	wrongAfter = 24 * time.Hour
 	// page bounds what one look reads of each kind, and so the drones that one save
 	// writes. If there is more, the next cycle looks again.
@@ -118,8 +118,8 @@ func (l *Learner) addPage(ctx context.Context, before domain.Learned, until time
 	return after, more, err
 }
 
-// begin is from when on to look: where the last look ended. One that ended in the future, by a
-// wrong document, must not be the last for years.
+// begin is from when on to look: where the last look ended. If a wrong document says that it
+// ended in the future, looking must not stop until then.
 func begin(until, now time.Time) time.Time {
 	if earliest := now.Add(-reach); until.Before(earliest) {
 		return earliest

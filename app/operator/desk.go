@@ -106,8 +106,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(clockLayout)
 }
 
-// longAgo is from how far away a time is shown as its day. It may come from a wrong clock, and be
-// further away than a duration can hold.
+// longAgo is the distance from now beyond which a time is shown as a date. Such a time may come
+// from a wrong clock, and be further away than a time.Duration can hold.
 const longAgo = 30 * 24 * time.Hour
 
 // ago formats a time relative to now: "3s ago", "in 5m0s", "1970-01-01".

@@ -24,7 +24,7 @@ const (
 	// atStopMetres is how near its latest stop a drone may still be serving it, as the
 	// State Manager judges.
 	atStopMetres = 75
-	// farAhead is more than any drone flies: one that is ready only then has a wrong time.
+	// farAhead is longer than any flight: a drone that is ready only then has a wrong time.
 	farAhead = 24 * time.Hour
 )
 
@@ -41,8 +41,8 @@ func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, tur
 	return list
 }
 
-// amendable are the flights of a snapshot whose missions a decision can list: each order is
-// listed once, and does not wait; no stop charges or waits; ids are such that the wire takes them.
+// amendable are the flights of a snapshot whose missions an amendment can repeat: each order is
+// listed once and does not wait, no stop charges or waits, and the wire accepts all ids.
 func amendable(snap domain.Snapshot) []domain.Flight {
 	waits := map[domain.OrderID]bool{}
 	for _, o := range snap.Orders {

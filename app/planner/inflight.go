@@ -47,8 +47,8 @@ type routeRevision struct {
 	revision  int
 }
 
-// newInFlight leaves out what the solver cannot read: flights with broken records or orders,
-// or with one that waits too, warehouses and orders.
+// newInFlight leaves out what the solver cannot read: broken warehouses and orders, and flights
+// with a broken record or order, or with an order that also waits.
 func (p *Planner) newInFlight(problem *solver.Problem) *inFlight {
 	asIdle := *problem
 	asIdle.Drones, asIdle.Orders = nil, slices.Clone(problem.Orders)
@@ -164,8 +164,8 @@ func (f *inFlight) droneByID(id string) *solver.Drone {
 // addWaiting adds orders that a plan leaves waiting, the most urgent first, and returns
 // the indices of those it added. A drone in flight must serve an order in time, if
 // anybody still could, and with much less of its time than a drone that starts from the
-// depot. While a HIGH order finds none, STANDARD orders make no flight longer: the next drone
-// to come near or to land is for it.
+// depot. While a HIGH order waits for a drone, STANDARD orders join no flight: the next drone
+// that comes near or lands is for the HIGH one.
 func (f *inFlight) addWaiting(plan solver.Plan) (added []int) {
 	waiting := map[int]bool{}
 	for _, u := range plan.Unserved {

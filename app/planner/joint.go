@@ -232,7 +232,7 @@ func (l *lookAhead) restate(plan solver.Plan, kept []solver.Drone) solver.Plan {
 			}
 		}
 	}
-	// What some drone could do in time, or at all, the deadlines of the work do not tell.
+	// The work has other deadlines than the problem, so its reasons do not count.
 	screened := make([]solver.Unserved, len(l.problem.Orders))
 	for _, u := range l.screen.Unserved {
 		screened[u.Index] = u

@@ -18,7 +18,7 @@ import (
 type spoiler struct {
 	*rapid.T
 	now    time.Time
-	spoils int  // one value in so many makes no sense; 0 for none
+	spoils int  // one value in this many makes no sense; 0 for none
 	stored bool // places are those that the store can hold
 }
 

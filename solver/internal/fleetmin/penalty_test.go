@@ -134,7 +134,7 @@ func TestWorker_RepairCompletesAPenalisedSearch(t *testing.T) {
 // Where complete states are rare, an annealing returns to them again and again.
 func TestWorker_AnnealIsNeverAstrayForLong(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds under -race, which has nothing to find in one goroutine; run without -short")
+		t.Skip("slow under -race, which finds nothing in code of one goroutine; run without -short")
 	}
 	for seed := range uint64(5) {
 		w := newTestWorker(pdptest.IdenticalFleet(seed, 60, 30), seed)

@@ -236,7 +236,7 @@ func TestSetQuotas_OnlyWhereTheyAreCertain(t *testing.T) {
 // less.
 func TestImprove_GeneratesTheRoutesThatAreMissing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds under -race, which has nothing to find in one goroutine; run without -short")
+		t.Skip("slow under -race, which finds nothing in code of one goroutine; run without -short")
 	}
 	const problems = 120
 	searched, improved := 0, 0
