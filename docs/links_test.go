@@ -77,3 +77,20 @@ func TestLinks_LeadSomewhere(t *testing.T) {
 		}
 	}
 }
+
+// A record of a decision keeps to one page. Contracts belong to the document that
+// readers look for, figures to the command that measures them.
+func TestDecisions_KeepToOnePage(t *testing.T) {
+	const page = 4000 // bytes
+	records, err := filepath.Glob("decisions/[0-9]*.md")
+	if err != nil || len(records) == 0 {
+		t.Fatalf("found %d records: %v", len(records), err)
+	}
+	for _, name := range records {
+		if info, err := os.Stat(name); err != nil {
+			t.Error(err)
+		} else if info.Size() > page {
+			t.Errorf("%s has %d bytes, more than %d: keep context, choice and cost", name, info.Size(), page)
+		}
+	}
+}
