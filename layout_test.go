@@ -243,3 +243,18 @@ func checkPackageComment(t *testing.T, p goPackage, file, begins, contains strin
 		t.Errorf("%s/%s does not say what the package must not import", p.path(), file)
 	}
 }
+
+// The README's tree has every top-level folder of code.
+func TestREADME_TreeHasEveryFolder(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "The top level:\n\n```\n")
+	tree, _, _ := strings.Cut(rest, "```")
+	for _, l := range layers {
+		if l.folder != "docs" && !strings.Contains(" "+strings.ReplaceAll(tree, "\n", " "), " "+l.folder+"/ ") {
+			t.Errorf("README's tree has no %s/ (%s)", l.folder, l.holds)
+		}
+	}
+}
