@@ -25,7 +25,7 @@ const (
 
 // releasable lists the orders that can be taken from a rest: those of the mission whose
 // pickup can still be left out, except CRITICAL ones in time and what was moved lately.
-func (f *inFlight) releasable(r *rest) (list []solver.Order) {
+func (f *amender) releasable(r *remainingRoute) (list []solver.Order) {
 	for _, s := range r.stops[min(r.flight.Committed, len(r.stops)):] {
 		if s.Kind != solver.WarehousePickup || slices.Contains(r.added, s.OrderID) || f.exchanged.has(s.OrderID) {
 			continue
@@ -38,86 +38,86 @@ func (f *inFlight) releasable(r *rest) (list []solver.Order) {
 }
 
 // arrival is when the rest delivers an order, in seconds from now.
-func (r *rest) arrival(order string) float64 {
+func (r *remainingRoute) arrival(order string) float64 {
 	k := slices.IndexFunc(r.stops, func(s solver.Stop) bool { return s.Kind == solver.Delivery && s.OrderID == order })
 	return r.arrives[k]
 }
 
 // without is the rest when an order is taken away.
-func (r *rest) without(order string) *rest {
+func (r *remainingRoute) without(order string) *remainingRoute {
 	c := r.clone()
 	c.stops = slices.DeleteFunc(c.stops, func(s solver.Stop) bool { return s.OrderID == order })
 	delete(c.orders, order)
 	c.released = append(c.released, order)
-	c.time()
+	c.schedule()
 	return c
 }
 
 // makeRoom takes one order from a flight so that a CRITICAL order can be in time there. What
 // is taken away is priced as if a drone from the depot served it alone.
-func (f *inFlight) makeRoom(o *solver.Order, due float64) bool {
+func (f *amender) makeRoom(o *solver.Order, due float64) bool {
 	sources, cheaper := f.sourcesOf(o), float64(criticalMadeLate)
 	var best insertion
-	var giver int
-	for k, r := range f.rests {
+	var from int
+	for k, r := range f.routes {
 		for _, other := range f.releasable(r) {
 			without := r.without(other.ID)
-			price := without.value() - r.value() + f.alone(r, &other)
+			price := without.cost() - r.cost() + f.costAlone(r, &other)
 			if found, ok := without.insert(o, sources, due, cheaper-price); ok {
-				best, giver, cheaper = found, k, price+found.cost()
+				best, from, cheaper = found, k, price+found.cost()
 			}
 		}
 	}
-	if best.rest == nil {
+	if best.route == nil {
 		return false
 	}
-	f.rests[giver] = best.rest
-	best.rest.apply(best, o)
+	f.routes[from] = best.route
+	best.route.apply(best, o)
 	return true
 }
 
-// alone is what it costs that a drone from the depot serves an order after an exchange;
+// costAlone is what it costs that a drone from the depot serves an order after an exchange;
 // +Inf if it cannot.
-func (f *inFlight) alone(r *rest, o *solver.Order) float64 {
+func (f *amender) costAlone(r *remainingRoute, o *solver.Order) float64 {
 	request := f.request(unrestricted(o))
 	took, _ := f.try(&f.typical, request)
 	if took == never {
 		return math.Inf(1)
 	}
-	return f.roundTrip(&f.typical, request).Seconds() + r.price(o, (took+exchangeTime).Seconds())
+	return f.roundTrip(&f.typical, request).Seconds() + r.arrivalCost(o, (took+exchangeTime).Seconds())
 }
 
 // exchange takes orders from drones in flight that others serve much better. A flight gives
 // or gets one order in a cycle, and none that this cycle gave a CRITICAL order. The plan is
 // that of the idle drones.
-func (f *inFlight) exchange(plan solver.Plan) {
+func (f *amender) exchange(plan solver.Plan) {
 	idle := selectDrones(f.problem.Drones, func(id string) bool {
 		return !slices.ContainsFunc(plan.Routes, func(r solver.Route) bool { return r.DroneID == id })
 	})
-	tried, busy := 0, map[*rest]bool{}
-	for k, giver := range f.rests {
-		if busy[giver] || giver.changed() || giver.flight.OrdersDelivered+len(giver.orders) == 1 {
+	tried, busy := 0, map[*remainingRoute]bool{}
+	for k, from := range f.routes {
+		if busy[from] || from.changed() || from.flight.OrdersDelivered+len(from.orders) == 1 {
 			continue // a mission keeps an order
 		}
-		for _, o := range f.releasable(giver) {
+		for _, o := range f.releasable(from) {
 			if tried++; tried > maxExchangesTried {
 				return
 			}
-			without := giver.without(o.ID)
+			without := from.without(o.ID)
 			if !without.flyable() {
 				continue
 			}
-			saved := giver.value() - without.value() - exchangeGain.Seconds()
+			saved := from.cost() - without.cost() - exchangeGain.Seconds()
 			if saved <= 0 {
 				continue
 			}
-			getter, drone := f.successor(giver, &o, saved, busy, idle)
-			if getter == nil && drone == "" {
+			to, drone := f.replacement(from, &o, saved, busy, idle)
+			if to == nil && drone == "" {
 				continue
 			}
-			f.rests[k], busy[without] = without, true
-			if getter != nil {
-				busy[getter] = true
+			f.routes[k], busy[without] = without, true
+			if to != nil {
+				busy[to] = true
 			}
 			idle = selectDrones(idle, func(id string) bool { return id != drone })
 			break
@@ -125,46 +125,77 @@ func (f *inFlight) exchange(plan solver.Plan) {
 	}
 }
 
-// successor finds who serves an order that is taken away, at less than the given cost: a
+// replacement finds who serves an order that is taken away, at less than the given cost: a
 // flight that the next cycle would add it to, or an idle drone if it is CRITICAL.
-func (f *inFlight) successor(giver *rest, o *solver.Order, cheaper float64, busy map[*rest]bool, idle []solver.Drone) (getter *rest, drone string) {
+func (f *amender) replacement(from *remainingRoute, o *solver.Order, cheaper float64, busy map[*remainingRoute]bool, idle []solver.Drone) (to *remainingRoute, drone string) {
 	if o.Priority == solver.Critical {
 		if took, id := f.earliest(o, idle); took != never {
-			if cost := f.roundTrip(f.droneByID(id), f.request(o)).Seconds() + giver.price(o, (took+exchangeTime).Seconds()); cost < cheaper {
+			if cost := f.roundTrip(f.droneByID(id), f.request(o)).Seconds() + from.arrivalCost(o, (took+exchangeTime).Seconds()); cost < cheaper {
 				drone, cheaper = id, cost
 			}
 		}
 	}
-	by := giver.due(o) - exchangeTime.Seconds()
+	by := from.due(o) - exchangeTime.Seconds()
 	if by < 0 {
 		by = math.Inf(1)
 	}
 	limit := math.Inf(1)
 	if o.Priority != solver.Critical {
-		limit = f.worth(o)
+		limit = f.maxInsertionCost(o)
 	}
 	sources := f.sourcesOf(o)
-	for _, r := range f.rests {
-		if r == giver || busy[r] || !r.takes(o) {
+	for _, r := range f.routes {
+		if r == from || busy[r] || !r.shouldServe(o) {
 			continue
 		}
-		found, ok := r.in(exchangeTime+f.turn).insert(o, sources, by, limit)
+		found, ok := r.committedFor(exchangeTime+f.turn).insert(o, sources, by, limit)
 		if !ok {
 			continue
 		}
-		if cost := found.detour + found.harm + giver.price(o, found.arrives+exchangeTime.Seconds()); cost < cheaper {
-			getter, drone, cheaper = r, "", cost
+		if cost := found.detour + found.delayCost + from.arrivalCost(o, found.arrives+exchangeTime.Seconds()); cost < cheaper {
+			to, drone, cheaper = r, "", cost
 		}
 	}
-	return getter, drone
+	return to, drone
 }
 
-// in is the rest as far as it can still be changed after a while.
-func (r *rest) in(while time.Duration) *rest {
+// committedFor is the rest as far as it can still be changed after a while.
+func (r *remainingRoute) committedFor(while time.Duration) *remainingRoute {
 	c, f := *r, *r.flight
 	for f.Committed < len(r.stops)-1 && r.arrives[f.Committed] <= while.Seconds() {
 		f.Committed++
 	}
 	c.flight = &f
 	return &c
+}
+
+// rememberedFor is how long the planner remembers what it did, so that an order that was
+// taken from one drone is not moved back and forth.
+const rememberedFor = 30 * time.Minute
+
+// recentChanges holds what was done in the last rememberedFor, and when.
+type recentChanges[K comparable] map[K]time.Time
+
+// add notes that something is done, and forgets what is long past. It returns false if it
+// was done lately.
+func (l *recentChanges[K]) add(what K, now time.Time) bool {
+	if *l == nil {
+		*l = recentChanges[K]{}
+	}
+	for k, at := range *l {
+		if now.Sub(at) > rememberedFor {
+			delete(*l, k)
+		}
+	}
+	if l.has(what) {
+		return false
+	}
+	(*l)[what] = now
+	return true
+}
+
+// has reports whether something was done lately.
+func (l *recentChanges[K]) has(what K) bool {
+	_, done := (*l)[what]
+	return done
 }

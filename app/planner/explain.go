@@ -345,10 +345,10 @@ func (c Candidate) soonest() time.Time {
 // joins are the ways in which drones in flight could deliver an order on the missions that
 // they fly, each the cheapest of its drone.
 func (x explainer) joins(p solver.Problem, o *solver.Order) map[domain.DroneID]insertion {
-	f := inFlight{directFlights: newDirectFlights(&p)}
+	f := amender{directFlights: newDirectFlights(&p)}
 	found := map[domain.DroneID]insertion{}
 	for i := range p.Flights {
-		if way, ok := newRest(&p.Flights[i], p.Now, f.params).insert(o, f.sourcesOf(o), math.Inf(1), math.Inf(1)); ok {
+		if way, ok := newRemainingRoute(&p.Flights[i], p.Now, f.params).insert(o, f.sourcesOf(o), math.Inf(1), math.Inf(1)); ok {
 			found[domain.DroneID(p.Flights[i].Drone.ID)] = way
 		}
 	}

@@ -48,8 +48,8 @@ type Planner struct {
 	learned learning.Estimates
 	// exchanged are orders taken from their drones, searched the routes for which a better
 	// order of stops was sought.
-	exchanged lately[string]
-	searched  lately[routeRevision]
+	exchanged recentChanges[string]
+	searched  recentChanges[routeRevision]
 }
 
 // New returns a planner that remembers nothing yet. The clock measures how long
@@ -118,7 +118,7 @@ func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Proble
 	params := p.learnedParams()
 	problem := problemOf(snap, start, params, p.learned)
 	problem.Flights = flightsOf(amendable(snap), start, params, p.cfg.TurnTime, p.learned)
-	p.addStanding(&problem, snap.Flights)
+	p.addStandby(&problem, snap.Flights)
 	addCharging(&problem, snap)
 	return problem
 }
@@ -145,7 +145,7 @@ func (p *Planner) planOrders(ctx context.Context, problem solver.Problem) (Resul
 	if len(problem.Flights) == 0 {
 		return p.planIdle(ctx, problem)
 	}
-	result, err := p.planWithFlights(ctx, problem)
+	result, err := p.planAmending(ctx, problem)
 	if err != nil {
 		return result, err
 	}

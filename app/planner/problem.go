@@ -75,7 +75,7 @@ func location(p domain.Position) solver.Location { return solver.Location{Lat: p
 // missions under way. The plan is for a problem made from the snapshot.
 func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	var decisions []domain.Decision
-	standing := standingMissions(s)
+	standing := standbyMissions(s)
 	for _, r := range plan.Routes {
 		d := domain.Decision{
 			ID:      domain.DecisionIDFor(s.CycleID, domain.DroneID(r.DroneID)),
@@ -107,9 +107,9 @@ func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	return decisions
 }
 
-// standingMissions are the missions without orders that a snapshot's drones fly. An order
+// standbyMissions are the missions without orders that a snapshot's drones fly. An order
 // changes the mission: it begins where the drone is.
-func standingMissions(s domain.Snapshot) map[domain.DroneID]domain.Mission {
+func standbyMissions(s domain.Snapshot) map[domain.DroneID]domain.Mission {
 	missions := map[domain.DroneID]domain.Mission{}
 	for _, f := range s.Flights {
 		if f.Mission.Standby() && f.Mission.Status == domain.MissionActive {
@@ -141,7 +141,7 @@ func amendmentsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 			Route:                       ahead,
 			EstimatedBatteryConsumption: a.BatteryUsePercent, EstimatedDurationMinutes: a.Duration.Minutes(),
 		}
-		if !isHomebound(*f) {
+		if !homebound(*f) {
 			d.AmendsMissionID, d.AmendsRevision = domain.MissionID(a.MissionID), a.Revision
 			d.OrderIDs = slices.DeleteFunc(slices.Clone(f.Mission.OrderIDs), func(id domain.OrderID) bool {
 				return slices.Contains(a.ReleasedIDs, string(id))

@@ -18,16 +18,16 @@ const (
 
 // reorder puts the stops ahead in a better order where that saves enough. It looks at each
 // revision of a mission once: the rest of a good order is a good order.
-func (f *inFlight) reorder() {
-	for k, r := range f.rests {
+func (f *amender) reorder() {
+	for k, r := range f.routes {
 		least := reorderGain.Seconds()
 		if r.changed() {
 			least = 1
 		} else if !f.searched.add(routeRevision{r.flight.MissionID, r.flight.Revision}, f.problem.Now) {
 			continue
 		}
-		if better := r.reordered(); better != nil && r.value()-better.value() >= least {
-			f.rests[k] = better
+		if better := r.reordered(); better != nil && r.cost()-better.cost() >= least {
+			f.routes[k] = better
 		}
 	}
 }
@@ -35,7 +35,7 @@ func (f *inFlight) reorder() {
 // sequence looks for the best order of the stops of a rest that are not committed. Places
 // are numbered: 0 is where the drone is before the stops, then they follow, then home.
 type sequence struct {
-	*rest
+	*remainingRoute
 	first    int         // index of the first of the stops
 	metres   [][]float64 // from one place to another
 	pickupOf []int       // of the delivery at a place: the place of its pickup; 0 if there is none ahead
@@ -46,7 +46,7 @@ type sequence struct {
 }
 
 // reordered is the rest with its stops in a better order; nil if none is found.
-func (r *rest) reordered() *rest {
+func (r *remainingRoute) reordered() *remainingRoute {
 	n := len(r.stops) - 1 - r.flight.Committed // without the way home
 	if n < 2 || n > maxReordered {
 		return nil
@@ -62,14 +62,14 @@ func (r *rest) reordered() *rest {
 	for i, place := range s.at {
 		c.stops[s.first+i] = r.stops[s.first+place-1]
 	}
-	c.time()
+	c.schedule()
 	return c
 }
 
 // sequence is the rest's present one.
-func (r *rest) sequence() *sequence {
-	s := &sequence{rest: r, first: r.flight.Committed}
-	start, _, _ := r.before(s.first)
+func (r *remainingRoute) sequence() *sequence {
+	s := &sequence{remainingRoute: r, first: r.flight.Committed}
+	start, _, _ := r.departure(s.first)
 	places := []solver.Location{start}
 	s.pickupOf = []int{0}
 	for i, stop := range r.stops[s.first:] {
@@ -89,7 +89,7 @@ func (r *rest) sequence() *sequence {
 		s.metres = append(s.metres, row)
 	}
 	spareMetres, spareSeconds := r.spare()
-	s.mostMetres, s.latest = spareMetres, r.ends()+spareSeconds
+	s.mostMetres, s.latest = spareMetres, r.end()+spareSeconds
 	for _, leg := range r.legs[s.first:] {
 		s.mostMetres += leg
 	}
@@ -137,7 +137,7 @@ func reversed(list []int, from, to int) []int {
 // costOf is what the rest costs with its stops in an order; +Inf if the drone cannot fly it
 // or a CRITICAL order would be made late.
 func (s *sequence) costOf(order []int) float64 {
-	_, clock, load := s.before(s.first)
+	_, clock, load := s.departure(s.first)
 	sum, flown, last := 0.0, 0.0, 0
 	var done [maxReordered + 1]bool
 	for _, place := range order {
@@ -154,10 +154,10 @@ func (s *sequence) costOf(order []int) float64 {
 				return math.Inf(1)
 			}
 			load -= o.WeightKg
-			sum += s.price(&o, s.arrives[i]) + s.harm(&o, s.arrives[i], clock)
+			sum += s.arrivalCost(&o, s.arrives[i]) + s.delayCost(&o, s.arrives[i], clock)
 		case model.DepotStart, solver.DepotReturn:
 		}
-		if !s.lifts(load) {
+		if !s.canCarry(load) {
 			return math.Inf(1)
 		}
 		clock += s.service(stop.Kind)

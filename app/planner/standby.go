@@ -53,7 +53,7 @@ func (p *Planner) standby(problem *solver.Problem, plan solver.Plan) []solver.St
 	}
 	usable := Result{Problem: *problem, Plan: plan}.Usable()
 	f := newDirectFlights(&usable)
-	s := &standby{directFlights: f, positions: p.demand.positions(f), standing: standingByDrone(&usable), slots: freeSlots(&usable)}
+	s := &standby{directFlights: f, positions: p.demand.positions(f), standing: standbyByDrone(&usable), slots: freeSlots(&usable)}
 	serves := map[string]bool{}
 	for _, r := range plan.Routes {
 		serves[r.DroneID] = true
@@ -80,7 +80,7 @@ func (p *Planner) standby(problem *solver.Problem, plan solver.Plan) []solver.St
 	return s.list
 }
 
-func standingByDrone(p *solver.Problem) map[string]*solver.Standing {
+func standbyByDrone(p *solver.Problem) map[string]*solver.Standing {
 	byDrone := make(map[string]*solver.Standing, len(p.Standing))
 	for i := range p.Standing {
 		byDrone[p.Standing[i].DroneID] = &p.Standing[i]

@@ -92,7 +92,7 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, 
 	p.demand.observe(f)
 	l := &lookAhead{
 		Planner: p, directFlights: f, work: problem, screen: screen,
-		advance: p.demand.advancePositions(f), reserve: p.demand.reserve(problem.Now), standing: standingByDrone(&problem),
+		advance: p.demand.advancePositions(f), reserve: p.demand.reserve(problem.Now), standing: standbyByDrone(&problem),
 		fixed: map[string]solver.Route{}, routed: map[int]bool{}, urgent: map[int]bool{}, invalid: map[int]bool{}, began: began,
 	}
 	l.reserve = l.beside(l.reserve)

@@ -27,18 +27,18 @@ const (
 // CRITICAL ones.
 const maxInsertions = 200
 
-// inFlight changes the missions of drones in flight: it adds waiting orders, takes away
+// amender changes the missions of drones in flight: it adds waiting orders, takes away
 // what is not fetched and better done by another drone, and puts stops in another order.
-type inFlight struct {
+type amender struct {
 	directFlights
-	rests   []*rest
+	routes  []*remainingRoute
 	idle    []solver.Drone          // not promised to an order yet
 	invalid map[int]solver.Unserved // orders, by index
 	turn    time.Duration           // see Config.TurnTime
 	typical solver.Drone            // one that starts from the depot
 	// As in Planner.
-	exchanged *lately[string]
-	searched  *lately[routeRevision]
+	exchanged *recentChanges[string]
+	searched  *recentChanges[routeRevision]
 }
 
 // routeRevision is one revision of a mission's route.
@@ -47,9 +47,9 @@ type routeRevision struct {
 	revision  int
 }
 
-// newInFlight leaves out what the solver cannot read: broken warehouses and orders, and flights
+// newAmender leaves out what the solver cannot read: broken warehouses and orders, and flights
 // with a broken record or order, or with an order that also waits.
-func (p *Planner) newInFlight(problem *solver.Problem) *inFlight {
+func (p *Planner) newAmender(problem *solver.Problem) *amender {
 	asIdle := *problem
 	asIdle.Drones, asIdle.Orders = nil, slices.Clone(problem.Orders)
 	var carriers []string // of the orders after those that wait
@@ -73,25 +73,25 @@ func (p *Planner) newInFlight(problem *solver.Problem) *inFlight {
 	problem.Flights = slices.DeleteFunc(problem.Flights, func(f solver.Flight) bool { return broken[f.Drone.ID] })
 	usable := *problem
 	usable.Warehouses = withoutIgnored(problem.Warehouses, "warehouse", screen.Ignored)
-	f := &inFlight{
+	f := &amender{
 		directFlights: newDirectFlights(&usable), idle: slices.Clone(problem.Drones), invalid: invalid,
 		turn: p.cfg.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, searched: &p.searched,
 	}
 	for i := range usable.Flights {
-		f.rests = append(f.rests, newRest(&usable.Flights[i], problem.Now, f.params))
+		f.routes = append(f.routes, newRemainingRoute(&usable.Flights[i], problem.Now, f.params))
 	}
-	if f.typical.ID == "" && len(f.rests) > 0 {
-		f.typical = f.charged(f.rests[0].flight.Drone)
+	if f.typical.ID == "" && len(f.routes) > 0 {
+		f.typical = f.charged(f.routes[0].flight.Drone)
 	}
 	return f
 }
 
-// planWithFlights plans CRITICAL orders for the drones in flight where these serve best,
+// planAmending plans CRITICAL orders for the drones in flight where these serve best,
 // everything else for the idle drones, and adds what these leave to flights. Then it looks
 // for what other drones do better, and for a better order of stops.
-func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (Result, error) {
-	f := p.newInFlight(&problem)
-	added := f.addUrgent()
+func (p *Planner) planAmending(ctx context.Context, problem solver.Problem) (Result, error) {
+	f := p.newAmender(&problem)
+	added := f.addCritical()
 	rest, index := without(problem, slices.AppendSeq(slices.Clone(added), maps.Keys(f.invalid)))
 	rest.Flights = nil
 	result, err := p.planIdle(ctx, rest)
@@ -119,14 +119,14 @@ func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (
 	return result, nil
 }
 
-// addUrgent adds CRITICAL orders that a drone in flight serves best, and returns the
+// addCritical adds CRITICAL orders that a drone in flight serves best, and returns the
 // indices of those it added: it delivers in time where no idle drone does, or gains a
 // minute of a drone's time where one does. If none is in time, the sooner serves it.
-func (f *inFlight) addUrgent() (added []int) {
+func (f *amender) addCritical() (added []int) {
 	for _, i := range f.byDeadline(solver.Critical) {
 		o := &f.problem.Orders[i]
 		took, drone := f.earliest(o, f.idle)
-		if f.addUrgentOne(o, took, drone) {
+		if f.addCriticalOrder(o, took, drone) {
 			added = append(added, i)
 			continue
 		}
@@ -137,7 +137,7 @@ func (f *inFlight) addUrgent() (added []int) {
 	return added
 }
 
-func (f *inFlight) addUrgentOne(o *solver.Order, took time.Duration, drone string) bool {
+func (f *amender) addCriticalOrder(o *solver.Order, took time.Duration, drone string) bool {
 	due := o.Due(f.problem.Now).Sub(f.problem.Now).Seconds()
 	if f.inTime(o, took) {
 		alone := f.roundTrip(f.droneByID(drone), f.request(o)) - criticalGain
@@ -156,7 +156,7 @@ func (f *inFlight) addUrgentOne(o *solver.Order, took time.Duration, drone strin
 	return f.addTo(o, by, math.Inf(1))
 }
 
-func (f *inFlight) droneByID(id string) *solver.Drone {
+func (f *amender) droneByID(id string) *solver.Drone {
 	i := slices.IndexFunc(f.problem.Drones, func(d solver.Drone) bool { return d.ID == id })
 	return &f.problem.Drones[i]
 }
@@ -166,7 +166,7 @@ func (f *inFlight) droneByID(id string) *solver.Drone {
 // anybody still could, and with much less of its time than a drone that starts from the
 // depot. While a HIGH order waits for a drone, STANDARD orders join no flight: the next drone
 // that comes near or lands is for the HIGH one.
-func (f *inFlight) addWaiting(plan solver.Plan) (added []int) {
+func (f *amender) addWaiting(plan solver.Plan) (added []int) {
 	waiting := map[int]bool{}
 	for _, u := range plan.Unserved {
 		waiting[u.Index] = true
@@ -182,10 +182,10 @@ func (f *inFlight) addWaiting(plan solver.Plan) (added []int) {
 			if tries++; tries > maxInsertions && p != solver.Critical {
 				return added
 			}
-			if f.addOne(o) {
+			if f.addOrder(o) {
 				added = append(added, i)
 			} else {
-				left = left || !o.Restricted() && f.worth(o) > 0
+				left = left || !o.Restricted() && f.maxInsertionCost(o) > 0
 			}
 		}
 		if left && p == solver.High {
@@ -195,7 +195,7 @@ func (f *inFlight) addWaiting(plan solver.Plan) (added []int) {
 	return added
 }
 
-func (f *inFlight) addOne(o *solver.Order) bool {
+func (f *amender) addOrder(o *solver.Order) bool {
 	due := o.Due(f.problem.Now).Sub(f.problem.Now).Seconds()
 	if o.Priority == solver.Critical {
 		return f.addTo(o, due, math.Inf(1)) || f.addTo(o, math.Inf(1), math.Inf(1))
@@ -203,38 +203,38 @@ func (f *inFlight) addOne(o *solver.Order) bool {
 	if due < 0 {
 		due = math.Inf(1)
 	}
-	return f.addTo(o, due, f.worth(o))
+	return f.addTo(o, due, f.maxInsertionCost(o))
 }
 
-// worth is what it may cost at most to add an order that is not CRITICAL; 0 if no drone
+// maxInsertionCost is what it may cost at most to add an order that is not CRITICAL; 0 if no drone
 // could fly it from the depot.
-func (f *inFlight) worth(o *solver.Order) float64 {
+func (f *amender) maxInsertionCost(o *solver.Order) float64 {
 	alone := f.roundTrip(&f.typical, f.request(unrestricted(o)))
 	return max(0, min(otherShare*alone.Seconds(), (alone-otherGain).Seconds()))
 }
 
 // addTo adds an order to the flight where it costs least, if it can arrive by then and
 // costs less than given.
-func (f *inFlight) addTo(o *solver.Order, by, cheaper float64) bool {
+func (f *amender) addTo(o *solver.Order, by, cheaper float64) bool {
 	sources := f.sourcesOf(o)
 	var best insertion
-	for _, r := range f.rests {
-		if !r.takes(o) {
+	for _, r := range f.routes {
+		if !r.shouldServe(o) {
 			continue
 		}
 		if found, ok := r.insert(o, sources, by, cheaper); ok {
 			best, cheaper = found, found.cost()
 		}
 	}
-	if best.rest == nil {
+	if best.route == nil {
 		return false
 	}
-	best.rest.apply(best, o)
+	best.route.apply(best, o)
 	return true
 }
 
 // sourcesOf lists the stops at which an order can be fetched.
-func (f *inFlight) sourcesOf(o *solver.Order) (stops []solver.Stop) {
+func (f *amender) sourcesOf(o *solver.Order) (stops []solver.Stop) {
 	if o.Pickup != nil {
 		return []solver.Stop{{Kind: solver.WarehousePickup, At: *o.Pickup}}
 	}
@@ -246,7 +246,7 @@ func (f *inFlight) sourcesOf(o *solver.Order) (stops []solver.Stop) {
 }
 
 // byDeadline lists the orders of a priority, by deadline.
-func (f *inFlight) byDeadline(p solver.Priority) (list []int) {
+func (f *amender) byDeadline(p solver.Priority) (list []int) {
 	for i := range f.problem.Orders {
 		if _, bad := f.invalid[i]; !bad && f.problem.Orders[i].Priority == p {
 			list = append(list, i)
@@ -259,8 +259,8 @@ func (f *inFlight) byDeadline(p solver.Priority) (list []int) {
 }
 
 // amendments are the changed missions.
-func (f *inFlight) amendments() (list []solver.Amendment) {
-	for _, r := range f.rests {
+func (f *amender) amendments() (list []solver.Amendment) {
+	for _, r := range f.routes {
 		if r.changed() {
 			list = append(list, r.amendment())
 		}

@@ -12,7 +12,7 @@ import (
 
 // rest is what is left of a mission under way, with the orders that were added to it and
 // without those that were taken away.
-type rest struct {
+type remainingRoute struct {
 	flight          *solver.Flight
 	params          solver.Params
 	now             time.Time
@@ -27,15 +27,17 @@ type rest struct {
 	metres                       float64
 }
 
-// goesHome reports whether the drone has nothing left to do but to fly home.
-func (r *rest) goesHome() bool { return len(r.stops) == 1 }
+// onlyReturns reports whether the drone has nothing left to do but to fly home.
+func (r *remainingRoute) onlyReturns() bool { return len(r.stops) == 1 }
 
-// takes reports whether the drone should take an order: one that goes home is of more use
+// shouldServe reports whether the drone should take an order: one that goes home is of more use
 // once it is charged, except to a CRITICAL order.
-func (r *rest) takes(o *solver.Order) bool { return !r.goesHome() || o.Priority == solver.Critical }
+func (r *remainingRoute) shouldServe(o *solver.Order) bool {
+	return !r.onlyReturns() || o.Priority == solver.Critical
+}
 
-func newRest(f *solver.Flight, now time.Time, params solver.Params) *rest {
-	r := &rest{flight: f, params: params, now: now, stops: slices.Clone(f.Stops), orders: map[string]solver.Order{}}
+func newRemainingRoute(f *solver.Flight, now time.Time, params solver.Params) *remainingRoute {
+	r := &remainingRoute{flight: f, params: params, now: now, stops: slices.Clone(f.Stops), orders: map[string]solver.Order{}}
 	for _, o := range f.Orders {
 		r.orders[o.ID] = o
 	}
@@ -43,12 +45,12 @@ func newRest(f *solver.Flight, now time.Time, params solver.Params) *rest {
 		r.load += o.WeightKg
 	}
 	r.ready = max(0, f.Ready.Sub(now).Seconds())
-	r.time()
+	r.schedule()
 	return r
 }
 
 // time computes the rest's timetable.
-func (r *rest) time() {
+func (r *remainingRoute) schedule() {
 	n := len(r.stops)
 	r.legs, r.arrives, r.leaves, r.loads = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	at, clock, load := r.flight.Drone.At, r.ready, r.load
@@ -71,9 +73,11 @@ func (r *rest) time() {
 	}
 }
 
-func (r *rest) seconds(metres float64) float64 { return metres / r.flight.Drone.Speed() * 3.6 }
+func (r *remainingRoute) seconds(metres float64) float64 {
+	return metres / r.flight.Drone.Speed() * 3.6
+}
 
-func (r *rest) service(kind solver.StopKind) float64 {
+func (r *remainingRoute) service(kind solver.StopKind) float64 {
 	switch kind {
 	case solver.WarehousePickup:
 		return r.params.PickupService.Seconds()
@@ -84,8 +88,8 @@ func (r *rest) service(kind solver.StopKind) float64 {
 	return 0
 }
 
-// before is the place, the time and the load with which the drone sets out for a stop.
-func (r *rest) before(i int) (at solver.Location, leaves, load float64) {
+// departure is the place, the time and the load with which the drone sets out for a stop.
+func (r *remainingRoute) departure(i int) (at solver.Location, leaves, load float64) {
 	if i == 0 {
 		return r.flight.Drone.At, r.ready, r.load
 	}
@@ -95,15 +99,15 @@ func (r *rest) before(i int) (at solver.Location, leaves, load float64) {
 // insertion is a way to add one order to a rest: pickup before one stop and delivery
 // before the same or a later one.
 type insertion struct {
-	rest             *rest
+	route            *remainingRoute
 	from             solver.Stop // the pickup
 	pickup, delivery int         // indices of stops before which they come
 	detour           float64     // seconds that the rest becomes longer
-	harm             float64     // price of what the others arrive later, in seconds
+	delayCost        float64     // cost of what the others arrive later, in seconds
 	arrives          float64     // of the order, seconds from now
 }
 
-func (i insertion) cost() float64 { return i.detour + i.harm + arrivalPrice*i.arrives }
+func (i insertion) cost() float64 { return i.detour + i.delayCost + arrivalPrice*i.arrives }
 
 // What it costs, in seconds of a drone's time, that an order arrives later.
 const (
@@ -114,9 +118,9 @@ const (
 	standardMadeLate, standardLatePrice = 300, 1
 )
 
-// price is the cost, in seconds of a drone's time, of delivering an order at a time, given in
+// arrivalCost is the cost, in seconds of a drone's time, of delivering an order at a time, given in
 // seconds from now.
-func (r *rest) price(o *solver.Order, arrives float64) float64 {
+func (r *remainingRoute) arrivalCost(o *solver.Order, arrives float64) float64 {
 	price, past := arrivalPrice*arrives, arrives-r.due(o)
 	if past <= 0 {
 		return price
@@ -132,24 +136,24 @@ func (r *rest) price(o *solver.Order, arrives float64) float64 {
 }
 
 // due is an order's deadline, in seconds from now.
-func (r *rest) due(o *solver.Order) float64 { return o.Due(r.now).Sub(r.now).Seconds() }
+func (r *remainingRoute) due(o *solver.Order) float64 { return o.Due(r.now).Sub(r.now).Seconds() }
 
-// harm prices the delay of an order that the drone has already; +Inf if the order is
+// delayCost is the cost of the delay of an order that the drone has already; +Inf if the order is
 // CRITICAL and would be made late.
-func (r *rest) harm(o *solver.Order, was, is float64) float64 {
+func (r *remainingRoute) delayCost(o *solver.Order, was, is float64) float64 {
 	if due := r.due(o); o.Priority == solver.Critical && was <= due && is > due {
 		return math.Inf(1)
 	}
-	return r.price(o, is) - r.price(o, was)
+	return r.arrivalCost(o, is) - r.arrivalCost(o, was)
 }
 
-// value is what the rest costs: the drone's time, and that of all its deliveries.
-func (r *rest) value() float64 {
-	sum := r.ends()
+// cost is what the rest costs: the drone's time, and that of all its deliveries.
+func (r *remainingRoute) cost() float64 {
+	sum := r.end()
 	for k, s := range r.stops {
 		if s.Kind == solver.Delivery {
 			o := r.orders[s.OrderID]
-			sum += r.price(&o, r.arrives[k])
+			sum += r.arrivalCost(&o, r.arrives[k])
 		}
 	}
 	return sum
@@ -157,8 +161,8 @@ func (r *rest) value() float64 {
 
 // insert finds the cheapest way to add an order, fetched at one of the stops given, such
 // that it arrives by the given number of seconds and the whole costs less than given.
-func (r *rest) insert(o *solver.Order, sources []solver.Stop, by, cheaper float64) (best insertion, ok bool) {
-	if !r.mayCarry(o) {
+func (r *remainingRoute) insert(o *solver.Order, sources []solver.Stop, by, cheaper float64) (best insertion, ok bool) {
+	if !r.accepts(o) {
 		return best, false
 	}
 	s := r.searchFor(o, by, cheaper)
@@ -168,20 +172,20 @@ func (r *rest) insert(o *solver.Order, sources []solver.Stop, by, cheaper float6
 	return s.best, s.found
 }
 
-// mayCarry reports whether the drone could have one more order, this one.
-func (r *rest) mayCarry(o *solver.Order) bool {
+// accepts reports whether the drone could have one more order, this one.
+func (r *remainingRoute) accepts(o *solver.Order) bool {
 	f := r.flight
 	return f.OrdersDelivered+len(r.orders) < r.params.MaxOrdersPerRoute && f.StopsBehind+len(r.stops)+2 <= model.MaxWaypointsPerDecision &&
-		o.Allows(f.Drone.ID) && r.lifts(o.WeightKg)
+		o.Allows(f.Drone.ID) && r.canCarry(o.WeightKg)
 }
 
-// lifts reports whether the drone can have a weight aboard.
-func (r *rest) lifts(kg float64) bool {
+// canCarry reports whether the drone can have a weight aboard.
+func (r *remainingRoute) canCarry(kg float64) bool {
 	return r.flight.Drone.CapacityKg == 0 || kg <= r.flight.Drone.CapacityKg
 }
 
 // spare is how many metres and seconds longer the rest may become.
-func (r *rest) spare() (metres, seconds float64) {
+func (r *remainingRoute) spare() (metres, seconds float64) {
 	d := &r.flight.Drone
 	// Which leg a detour makes longer, and with what aboard, is not known here.
 	heaviest := max(d.CapacityKg, r.load, slices.Max(r.loads))
@@ -189,22 +193,22 @@ func (r *rest) spare() (metres, seconds float64) {
 	if d.MaxFlight == 0 {
 		return metres, math.Inf(1)
 	}
-	return metres, d.MaxFlight.Seconds() - r.ends()
+	return metres, d.MaxFlight.Seconds() - r.end()
 }
 
 // flyable reports whether the drone can fly the rest and land with its reserve: a mission may
 // take longer than it was planned to.
-func (r *rest) flyable() bool {
+func (r *remainingRoute) flyable() bool {
 	metres, seconds := r.spare()
 	return metres >= 0 && seconds >= 0
 }
 
-// ends is when the rest ends, in seconds from now.
-func (r *rest) ends() float64 { return r.leaves[len(r.leaves)-1] }
+// end is when the rest ends, in seconds from now.
+func (r *remainingRoute) end() float64 { return r.leaves[len(r.leaves)-1] }
 
 // insertionSearch looks for the cheapest way to add one order to a rest.
 type insertionSearch struct {
-	*rest
+	*remainingRoute
 	order                     *solver.Order
 	by, cheaper               float64
 	spareMetres, spareSeconds float64
@@ -216,12 +220,12 @@ type insertionSearch struct {
 	found bool
 }
 
-func (r *rest) searchFor(o *solver.Order, by, cheaper float64) *insertionSearch {
+func (r *remainingRoute) searchFor(o *solver.Order, by, cheaper float64) *insertionSearch {
 	n := len(r.stops)
-	s := &insertionSearch{rest: r, order: o, by: by, cheaper: cheaper, toDelivery: make([]float64, n), fromDelivery: make([]float64, n)}
+	s := &insertionSearch{remainingRoute: r, order: o, by: by, cheaper: cheaper, toDelivery: make([]float64, n), fromDelivery: make([]float64, n)}
 	s.spareMetres, s.spareSeconds = r.spare()
 	for i := r.flight.Committed; i < n; i++ {
-		at, _, _ := r.before(i)
+		at, _, _ := r.departure(i)
 		s.toDelivery[i], s.fromDelivery[i] = metres(at, o.Delivery), metres(o.Delivery, r.stops[i].At)
 	}
 	return s
@@ -241,8 +245,8 @@ type pickup struct {
 func (s *insertionSearch) tryPickupsAt(from solver.Stop) {
 	direct := metres(from.At, s.order.Delivery)
 	for i := s.flight.Committed; i < len(s.stops); i++ {
-		at, leaves, load := s.before(i)
-		if !s.lifts(load + s.order.WeightKg) {
+		at, leaves, load := s.departure(i)
+		if !s.canCarry(load + s.order.WeightKg) {
 			continue
 		}
 		p := pickup{from: from, before: i, to: metres(at, from.At), direct: direct}
@@ -260,7 +264,7 @@ func (s *insertionSearch) tryPickupsAt(from solver.Stop) {
 // each later one, as far as the drone can carry the parcel.
 func (s *insertionSearch) tryDeliveriesAfter(p pickup) {
 	s.consider(p, p.before, p.to+p.direct+s.fromDelivery[p.before]-s.legs[p.before], p.leaves+s.seconds(p.direct))
-	for j := p.before + 1; j < len(s.stops) && s.lifts(s.loads[j-1]+s.order.WeightKg); j++ {
+	for j := p.before + 1; j < len(s.stops) && s.canCarry(s.loads[j-1]+s.order.WeightKg); j++ {
 		s.consider(p, j, p.extraMetres+s.toDelivery[j]+s.fromDelivery[j]-s.legs[j], s.leaves[j-1]+p.delay+s.seconds(s.toDelivery[j]))
 	}
 }
@@ -269,48 +273,48 @@ func (s *insertionSearch) tryDeliveriesAfter(p pickup) {
 // the rest, arrives when it delivers the order, in seconds from now.
 func (s *insertionSearch) consider(p pickup, delivery int, metres, arrives float64) {
 	detour := s.seconds(metres) + s.service(solver.WarehousePickup) + s.service(solver.Delivery)
-	i := insertion{s.rest, p.from, p.before, delivery, detour, 0, arrives}
+	i := insertion{s.remainingRoute, p.from, p.before, delivery, detour, 0, arrives}
 	if arrives > s.by || metres > s.spareMetres || detour > s.spareSeconds || i.cost() >= s.cheaper {
 		return
 	}
-	if i.harm = s.harmOf(p.before, delivery, p.delay, detour); i.cost() < s.cheaper {
+	if i.delayCost = s.insertionDelayCost(p.before, delivery, p.delay, detour); i.cost() < s.cheaper {
 		s.best, s.found, s.cheaper = i, true, i.cost()
 	}
 }
 
-// harmOf prices that the stops from one on arrive later by delay, and those from a later
+// insertionDelayCost prices that the stops from one on arrive later by delay, and those from a later
 // one on by detour.
-func (r *rest) harmOf(pickup, delivery int, delay, detour float64) (sum float64) {
+func (r *remainingRoute) insertionDelayCost(pickup, delivery int, delay, detour float64) (sum float64) {
 	for k := pickup; k < len(r.stops); k++ {
 		if k >= delivery {
 			delay = detour
 		}
 		if s := &r.stops[k]; s.Kind == solver.Delivery {
 			o := r.orders[s.OrderID]
-			sum += r.harm(&o, r.arrives[k], r.arrives[k]+delay)
+			sum += r.delayCost(&o, r.arrives[k], r.arrives[k]+delay)
 		}
 	}
 	return sum
 }
 
 // apply adds an order.
-func (r *rest) apply(i insertion, o *solver.Order) {
+func (r *remainingRoute) apply(i insertion, o *solver.Order) {
 	i.from.OrderID = o.ID
 	stops := slices.Insert(slices.Clone(r.stops), i.delivery, solver.Stop{Kind: solver.Delivery, At: o.Delivery, OrderID: o.ID})
 	r.stops = slices.Insert(stops, i.pickup, i.from)
 	r.orders[o.ID] = *o
 	r.added = append(r.added, o.ID)
-	r.time()
+	r.schedule()
 }
 
 // changed reports whether the rest is another one than the drone flies.
-func (r *rest) changed() bool {
+func (r *remainingRoute) changed() bool {
 	return len(r.added)+len(r.released) > 0 ||
 		!slices.EqualFunc(r.stops, r.flight.Stops, func(a, b solver.Stop) bool { return a.Kind == b.Kind && a.OrderID == b.OrderID })
 }
 
 // clone is a rest that can be changed without changing this one.
-func (r *rest) clone() *rest {
+func (r *remainingRoute) clone() *remainingRoute {
 	c := *r
 	c.stops, c.orders = slices.Clone(r.stops), maps.Clone(r.orders)
 	c.added, c.released = slices.Clone(r.added), slices.Clone(r.released)
@@ -318,14 +322,14 @@ func (r *rest) clone() *rest {
 }
 
 // amendment is the rest as a plan has it.
-func (r *rest) amendment() solver.Amendment {
-	before := newRest(r.flight, r.now, r.params)
+func (r *remainingRoute) amendment() solver.Amendment {
+	before := newRemainingRoute(r.flight, r.now, r.params)
 	d := &r.flight.Drone
 	a := solver.Amendment{
 		MissionID: r.flight.MissionID, Revision: r.flight.Revision, AddedIDs: r.added, ReleasedIDs: r.released,
-		Detour: secondsOf(r.ends() - before.ends()), DetourKm: (r.metres - before.metres) / 1000,
+		Detour: secondsOf(r.end() - before.end()), DetourKm: (r.metres - before.metres) / 1000,
 	}
-	a.DroneID, a.DistanceKm, a.Duration = d.ID, r.metres/1000, secondsOf(r.ends())
+	a.DroneID, a.DistanceKm, a.Duration = d.ID, r.metres/1000, secondsOf(r.end())
 	km, load := 0.0, 0.0
 	for _, o := range r.flight.Aboard() {
 		load += o.WeightKg

@@ -24,6 +24,9 @@ const (
 	// atStopMetres is how near its latest stop a drone may still be serving it, as the
 	// State Manager judges.
 	atStopMetres = 75
+	// landingMargin is how long before its landing a drone can be given its next mission. Later
+	// it may have landed when the decision is applied, which is then refused.
+	landingMargin = 10 * time.Second
 	// farAhead is longer than any flight: a drone that is ready only then has a wrong time.
 	farAhead = 24 * time.Hour
 )
@@ -34,7 +37,7 @@ func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, tur
 	params = params.WithDefaults()
 	var list []solver.Flight
 	for _, f := range flights {
-		if g, ok := foretell(f, now, params, turn, learned); ok {
+		if g, ok := predictFlight(f, now, params, turn, learned); ok {
 			list = append(list, g)
 		}
 	}
@@ -55,7 +58,7 @@ func amendable(snap domain.Snapshot) []domain.Flight {
 			listed[id] = true
 			return again || waits[id] || domain.CheckID(string(id)) != nil
 		})
-		return !isHomebound(f) && (bad || slices.ContainsFunc(f.Mission.Route, unlistable))
+		return !homebound(f) && (bad || slices.ContainsFunc(f.Mission.Route, unlistable))
 	})
 }
 
@@ -64,16 +67,21 @@ func unlistable(w domain.Waypoint) bool {
 	return w.Duty() || bad(string(w.OrderID)) || bad(string(w.WarehouseID))
 }
 
-// foretell predicts where a drone in flight will be at the given time, and what it will have
+// homebound reports whether a drone in flight has served its mission. What is added to the
+// rest of it, the way home, is its next mission. Such a drone is not planned like an idle
+// one: that would use up its charge on orders that can wait for a full drone.
+func homebound(f domain.Flight) bool { return f.Mission.Status == domain.MissionCompleted }
+
+// predictFlight predicts where a drone in flight will be at the given time, and what it will have
 // left to do. It assumes the learned speed, or else cruise speed, and the service times of the
 // parameters. It returns false if the mission will be over, or will not end at a depot.
-func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Duration, learned learning.Estimates) (solver.Flight, bool) {
+func predictFlight(f domain.Flight, now time.Time, params solver.Params, turn time.Duration, learned learning.Estimates) (solver.Flight, bool) {
 	drone := dronesOf([]domain.Drone{f.Drone})[0]
 	drone.SpeedKmh = learned.SpeedOf(f.Drone.ID)
 	route := f.Mission.Route
 	n := len(route)
-	if f.Mission.Standby() && !isHomebound(f) {
-		return solver.Flight{}, false // see predictStanding
+	if f.Mission.Standby() && !homebound(f) {
+		return solver.Flight{}, false // see predictStandby
 	}
 	if n == 0 || route[n-1].Type != domain.WaypointDepotReturn {
 		return solver.Flight{}, false
@@ -88,7 +96,7 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 	aboard := cargoOf(f, next)
 	if next > 0 && route[next-1].ForOrder() {
 		at, clock = leaveStop(f, route[next-1], drone, params)
-		drone.BatteryPercent -= f.Drone.Position.DistanceMetres(at) / 1000 * drone.ConsumptionWith(aboard.before(route[next-1]))
+		drone.BatteryPercent -= f.Drone.Position.DistanceMetres(at) / 1000 * drone.ConsumptionWith(aboard.weightBefore(route[next-1]))
 	}
 	for clock.Before(now) && next < n {
 		leg := at.DistanceMetres(route[next].Position)
@@ -118,11 +126,11 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 	}
 	g.Orders, g.OrdersDelivered = ordersAhead(f, g.Stops)
 	ready := commit(&g, now, params, turn)
-	if isHomebound(f) {
+	if homebound(f) {
 		g.StopsBehind, g.OrdersDelivered = 0, 0 // of the next mission
 		ready = len(g.Stops) == 1 && flightTime(&drone, metres(drone.At, g.Stops[0].At)) > landingMargin
 	}
-	return g, ready && makesSense(g, now)
+	return g, ready && wellFormed(g, now)
 }
 
 // cargo is what a drone in flight carries, stop by stop.
@@ -156,8 +164,8 @@ func (c *cargo) weight(id domain.OrderID) float64 {
 	return max(0, c.flight.Drone.PayloadCapacityKg-c.kg)
 }
 
-// before is what was aboard on the way to a stop after which this is.
-func (c *cargo) before(w domain.Waypoint) float64 {
+// weightBefore is the weight aboard on the way to a stop after which this is.
+func (c *cargo) weightBefore(w domain.Waypoint) float64 {
 	if w.Type == domain.WaypointHospitalDelivery {
 		return c.kg + c.weight(w.OrderID)
 	}
@@ -237,11 +245,11 @@ func ordersAhead(f domain.Flight, stops []solver.Stop) (ahead []solver.Order, de
 	return ahead, len(f.Mission.OrderIDs) - len(ahead)
 }
 
-// makesSense reports whether the rest of a mission is one that planners write: each known
+// wellFormed reports whether the rest of a mission is one that planners write: each known
 // order is fetched, unless it is aboard, and brought to its place, and then the drone flies
 // home. It never carries more than the drone can. One record that was edited by hand must
 // not end the planning of the others.
-func makesSense(g solver.Flight, now time.Time) bool {
+func wellFormed(g solver.Flight, now time.Time) bool {
 	if g.Ready.Sub(now) > farAhead {
 		return false
 	}
@@ -303,4 +311,72 @@ func commit(g *solver.Flight, now time.Time, params solver.Params, turn time.Dur
 		at = s.At
 	}
 	return alive
+}
+
+// addStandby adds the drones on missions without orders to the drones that are free: such a
+// mission gives way at once. Their position is predicted for the problem's time.
+// One whose mission is about to end is left out: it may be over when an amendment comes.
+func (p *Planner) addStandby(problem *solver.Problem, flights []domain.Flight) {
+	for _, f := range flights {
+		if !f.Mission.Standby() || f.Mission.Status != domain.MissionActive {
+			continue
+		}
+		d := dronesOf([]domain.Drone{f.Drone})[0]
+		d.SpeedKmh = p.learned.SpeedOf(f.Drone.ID)
+		if d, s, ok := predictStandby(f, d, problem.Now); ok {
+			problem.Drones, problem.Standing = append(problem.Drones, d), append(problem.Standing, s)
+		}
+	}
+}
+
+// predictStandby predicts where a drone on a mission without orders will be at the given time.
+// What it charges until then does not count.
+func predictStandby(f domain.Flight, d solver.Drone, now time.Time) (solver.Drone, solver.Standing, bool) {
+	if d.MaxFlight > 0 {
+		// On the ground it uses no flight time, so what it has flown follows from its charge.
+		if d.MaxFlight -= flightTime(&d, (100-d.BatteryPercent)/d.ConsumptionWith(0)*1000); d.MaxFlight <= 0 {
+			return d, solver.Standing{}, false
+		}
+	}
+	s := solver.Standing{DroneID: d.ID, MissionID: string(f.Mission.ID), Revision: f.Mission.RouteRevision}
+	ahead := f.Mission.Route[min(f.Mission.ReachedStops, len(f.Mission.Route)):]
+	for len(ahead) > 0 && ahead[0].Type == domain.WaypointDepotStart {
+		ahead = ahead[1:]
+	}
+	if len(ahead) == 0 || !ahead[0].Duty() {
+		return d, s, false
+	}
+	for _, w := range ahead {
+		s.Stops = append(s.Stops, stopOf(w))
+	}
+	to := ahead[0]
+	leg := f.Drone.Position.DistanceMetres(to.Position)
+	flown := min(leg, max(0, now.Sub(f.Drone.SeenAt).Hours())*d.Speed()*1000)
+	d.At = location(f.Drone.Position.Towards(to.Position, flown))
+	if flown >= leg {
+		d.At = location(to.Position)
+	}
+	d.BatteryPercent = max(0, d.BatteryPercent-flown/1000*d.ConsumptionWith(0))
+	if flown < leg {
+		d.BatteryPercent = max(0, d.BatteryPercent-chargeMargin)
+	}
+	ends := to.WaitUntil
+	if to.Type == domain.WaypointCharge {
+		ends = f.Drone.SeenAt.Add(time.Duration((to.ChargeToPercent - f.Drone.Battery) / f.Drone.ChargePerMinute() * float64(time.Minute)))
+		if flown < leg {
+			ends = now.Add(time.Hour)
+		}
+	}
+	return d, s, ends.Sub(now) > applyMargin
+}
+
+// addCharging counts the slots that drones without a mission have or wait for.
+func addCharging(p *solver.Problem, snap domain.Snapshot) {
+	for _, d := range snap.Charging {
+		for i := range p.Depots {
+			if p.Depots[i].ID == string(d.HomeDepotID) {
+				p.Depots[i].SlotsTaken++
+			}
+		}
+	}
 }
