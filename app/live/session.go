@@ -70,8 +70,9 @@ type session struct {
 	readTime time.Time                   // the store's, of the latest answer
 	ready    chan struct{}               // closed once every source has answered
 
-	stale chan Key // entities to read again
-	tap   chan bool
+	stale  map[Key]bool  // entities to read again
+	queued chan struct{} // holds an element once stale has one
+	tap    chan bool
 }
 
 // sources are what a viewer's first snapshot waits for.
@@ -86,7 +87,7 @@ func (f *Feed) newSession() *session {
 		},
 		latest: map[domain.CycleID]bool{}, ledger: ledger{},
 		houses: map[domain.WarehouseID]domain.Warehouse{}, alerts: map[string]time.Time{}, acks: map[string]*Acknowledgement{}, firstIn: map[string]bool{}, failing: map[string]time.Time{},
-		ready: make(chan struct{}), stale: make(chan Key, 1024), tap: make(chan bool, 1),
+		ready: make(chan struct{}), stale: map[Key]bool{}, queued: make(chan struct{}, 1), tap: make(chan bool, 1),
 	}
 	return s
 }
@@ -229,9 +230,9 @@ func here(p domain.Position) func() []domain.Position {
 func (s *session) sawOrders(sight firestoretx.Sight[domain.Order]) {
 	s.malformed(sight.Malformed)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	over := sawOpen(sight, s.state.Orders, func(o domain.Order) domain.OrderID { return o.ID }, s.putOrder, func(o domain.Order) bool { return !o.Status.Final() })
 	s.answered("orders", sight.ReadTime)
-	s.mu.Unlock()
 	s.readAgain(KindOrder, over)
 }
 
@@ -276,9 +277,9 @@ func (s *session) showOrder(o domain.Order) {
 func (s *session) sawMissions(sight firestoretx.Sight[domain.Mission]) {
 	s.malformed(sight.Malformed)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	over := sawOpen(sight, s.state.Missions, func(m domain.Mission) domain.MissionID { return m.ID }, s.putMission, func(m domain.Mission) bool { return m.Status == domain.MissionActive })
 	s.answered("missions", sight.ReadTime)
-	s.mu.Unlock()
 	s.readAgain(KindMission, over)
 }
 
@@ -351,6 +352,7 @@ func forAWhile(ctx context.Context, follow func(context.Context) error) error {
 func (s *session) sawEvents(sight firestoretx.Sight[domain.Event]) {
 	var changed []string
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, e := range sight.Now {
 		if e.Entity == domain.EntityDrone && s.state.Drones[domain.DroneID(e.ID)].Revision < e.Revision {
 			changed = append(changed, e.ID)
@@ -360,7 +362,6 @@ func (s *session) sawEvents(sight firestoretx.Sight[domain.Event]) {
 		}
 	}
 	s.answered("events", sight.ReadTime)
-	s.mu.Unlock()
 	s.readAgain(KindDrone, changed)
 }
 
@@ -505,41 +506,51 @@ func LocksOf(locks []lock.RawInfo, depots []domain.DepotID, known []string) []Lo
 	return shown
 }
 
-// readAgain has entities read.
+// readAgain queues entities for a re-read; with mu held. It never waits: a listener must end
+// although nobody reads any more.
 func (s *session) readAgain(kind Kind, ids []string) {
 	for _, id := range ids {
-		s.stale <- Key{kind, id}
+		s.stale[Key{kind, id}] = true
+	}
+	if len(ids) > 0 {
+		select {
+		case s.queued <- struct{}{}:
+		default: // told already
+		}
 	}
 }
 
-// readStale reads entities that changed, many at a time.
+// readStale reads the queued entities, many at a time, until ctx ends.
 func (s *session) readStale(ctx context.Context) {
-	want := map[Key]bool{}
-	var due <-chan time.Time
+	pause := readAfter
 	for {
 		select {
 		case <-ctx.Done():
-			// Let those that wait to send end.
-			for {
-				select {
-				case <-s.stale:
-				default:
-					return
-				}
-			}
-		case k := <-s.stale:
-			want[k] = true
-			if due == nil {
-				due = time.After(readAfter)
-			}
-		case <-due:
-			due = nil
-			if err := s.readThese(ctx, want); err != nil && ctx.Err() == nil {
-				s.failed("changes")
-				s.cfg.Log.WarnContext(ctx, "live feed could not read what changed; retrying", slog.Any("err", err))
-				due = time.After(retryAfter)
-			}
+			return
+		case <-s.queued:
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = readAfter
+		s.mu.Lock()
+		want := s.stale
+		s.stale = map[Key]bool{}
+		s.mu.Unlock()
+		err := s.readThese(ctx, want)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.failed("changes")
+		s.cfg.Log.WarnContext(ctx, "live feed could not read what changed; retrying", slog.Any("err", err))
+		pause = retryAfter
+		s.mu.Lock()
+		for k := range want {
+			s.readAgain(k.Kind, []string{k.ID})
+		}
+		s.mu.Unlock()
 	}
 }
 
