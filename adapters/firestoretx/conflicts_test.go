@@ -303,3 +303,20 @@ func TestStore_SweepReportsMissionsItCannotRead(t *testing.T) {
 		t.Error("the sweep returns no error")
 	}
 }
+
+// F-ACK-01, F-AMD-04: an applier that cached the drone before an amendment rejects none of
+// its reports while the store cannot be read.
+func TestStore_RejectsNothingByAnOldCacheWhileTheStoreFails(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	f := newFleet(t)
+	id := f.inFlight(t, "O1", "O2")
+	f.assign(t, f.amendment("DEC-2", id, 1, "O1"))
+	stale := f.names("M-UNKNOWN", 0, -time.Second, 0) // a mission that may hold the drone by now
+	faults.Add(fault.Rule{RPC: "BatchGetDocuments", Times: 1, Do: fault.Fail(codes.ResourceExhausted)})
+	for i, err := range f.applier.Apply(t.Context(), []domain.Telemetry{stale, f.names(id, 2, 2*time.Second, 0)}) {
+		if !firestoretx.Retryable(err) {
+			t.Errorf("report %d came to %v", i, err)
+		}
+	}
+}

@@ -31,64 +31,47 @@ func (c endedCache) evict(now time.Time) {
 	maps.DeleteFunc(c, func(_ domain.MissionID, k *cachedMission) bool { return now.Sub(k.used) > forgetAfter })
 }
 
-// mayBeCurrent reports whether a stale report of a cached drone names a mission that may
-// hold the drone by now: decisions do not update the cache.
-func (a *TelemetryApplier) mayBeCurrent(d *droneReports) bool {
-	for _, r := range d.reports {
-		if r.past && isStale(r.err) && !a.ended.holdsNot(r.Telemetry) {
-			return true
-		}
-	}
-	return false
-}
-
-func isStale(err error) bool {
-	reason, _ := policy.ReasonOf(err)
-	return reason == policy.ReasonStaleTelemetry
-}
-
 // proveEnded applies reports that name an ended mission to that mission's stops (F-TEL-11).
 // A report that proves something is not stale.
-func (a *TelemetryApplier) proveEnded(ctx context.Context, drones []*droneReports) {
-	for _, d := range drones {
-		for i := range d.reports {
-			r := &d.reports[i]
-			if !r.past || r.err != nil && !isStale(r.err) {
-				continue
-			}
-			proved, err := a.proveReport(ctx, r.Telemetry)
-			switch {
-			case err != nil:
-				r.err = wrap(err, "telemetry of drone %s about mission %s", r.DroneID, r.MissionID)
-			case proved:
-				r.err = nil
-			}
-		}
+func (a *TelemetryApplier) proveEnded(ctx context.Context, verdicts []verdict) []verdict {
+	proved := make([]verdict, len(verdicts))
+	for i, v := range verdicts {
+		proved[i] = a.proveReport(ctx, v)
 	}
+	return proved
 }
 
 // proveReport applies one report to the mission that it names until it proves nothing new.
 // Most reports prove nothing at all.
-func (a *TelemetryApplier) proveReport(ctx context.Context, t domain.Telemetry) (proved bool, err error) {
-	if k, ok := a.ended[t.MissionID]; ok {
-		k.used = a.store.now()
-		// Whether a report proves anything does not depend on orders.
-		if _, err := a.store.drone.ProveLate(policy.Ended{Mission: k.mission}, t, k.used); err != nil {
-			return false, nil
-		}
+func (a *TelemetryApplier) proveReport(ctx context.Context, v verdict) verdict {
+	if !v.past || v.err != nil && !v.stale() || a.provesNothing(v.Telemetry) {
+		return v
 	}
 	for range maxRecalls {
-		mission, changed, err := a.store.proveLate(ctx, t)
+		mission, changed, err := a.store.proveLate(ctx, v.Telemetry)
 		if err != nil {
-			return proved, err
+			v.err = wrap(err, "telemetry of drone %s about mission %s", v.DroneID, v.MissionID)
+			break
 		}
-		a.ended[t.MissionID] = &cachedMission{mission: mission, used: a.store.now()}
+		a.ended[v.MissionID] = &cachedMission{mission: mission, used: a.store.now()}
 		if !changed {
-			return proved, nil
+			break
 		}
-		proved = true
+		v.err = nil
 	}
-	return proved, nil
+	return v
+}
+
+// provesNothing reports whether the cached mission shows that a report proves nothing
+// new. Orders do not matter for that.
+func (a *TelemetryApplier) provesNothing(t domain.Telemetry) bool {
+	k, ok := a.ended[t.MissionID]
+	if !ok {
+		return false
+	}
+	k.used = a.store.now()
+	_, err := a.store.drone.ProveLate(policy.Ended{Mission: k.mission}, t, k.used)
+	return err != nil
 }
 
 // maxRecalls bounds the transactions for one report: each takes at most one order from

@@ -2,138 +2,120 @@ package firestoretx
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/policy"
 )
 
-// guardedChange is a change of one drone that needs no read: the drone's fields
-// and events, valid for one version of its document.
-type guardedChange struct {
-	reports *droneReports
-	before  *cachedBinding
-	after   policy.Binding
-	events  []domain.Event
-}
-
-// commitGuarded writes changes in one commit without a read, each guarded by the
-// version that it rests on. It answers false if nothing was written because some
-// version has moved on, or because the server refused one of the changes.
-func (a *TelemetryApplier) commitGuarded(ctx context.Context, changes []guardedChange) bool {
+// commitGuarded writes changes in one commit without a read, each guarded by the version
+// of its drone's document that is cached. It writes nothing if a version has moved on or
+// the server refuses a change; then all drones are outdated and must be read.
+func (a *TelemetryApplier) commitGuarded(ctx context.Context, changes []folded) (verdicts []verdict, outdated []droneReports) {
 	if len(changes) == 0 {
-		return true
+		return nil, nil
 	}
 	//lint:ignore SA1019 the only atomic write with preconditions that needs no transaction
 	batch := a.store.client.Batch()
-	for _, c := range changes {
-		ref := a.store.doc(Drones, string(c.reports.id))
-		batch.Update(ref, droneCodec.updates(c.before.binding.Drone, c.after.Drone), firestore.LastUpdateTime(c.before.version))
+	drones := make([]droneReports, len(changes))
+	for i, c := range changes {
+		drones[i] = c.droneReports
+		before := a.known[c.id]
+		batch.Update(a.store.doc(Drones, string(c.id)), droneCodec.updates(before.binding.Drone, c.after.Drone), firestore.LastUpdateTime(before.version))
 	}
 	for _, c := range changes {
-		for _, e := range c.events {
+		for _, e := range c.change.Events {
 			batch.Create(a.store.client.Collection(Events).NewDoc(), a.store.encodeEvent(e))
 		}
 	}
 	began := a.store.now()
 	results, err := batch.Commit(ctx)
 	if err != nil {
-		return a.guardFailed(ctx, changes, err)
+		code := status.Code(err)
+		moved := code == codes.FailedPrecondition || code == codes.NotFound
+		if moved {
+			a.store.conflicted(ctx)
+		}
+		if moved || !Retryable(err) {
+			return nil, drones
+		}
+		return a.failed(drones, err), nil
 	}
 	now := a.store.now()
 	for i, c := range changes {
 		a.server.heard(results[i].UpdateTime, began)
 		a.known.put(c.after, results[i].UpdateTime, now)
 	}
-	return true
+	return verdictsOf(drones), nil
 }
 
-// guardFailed answers whether the failure of a guarded commit is final for this
-// attempt; if not, a transaction may succeed.
-func (a *TelemetryApplier) guardFailed(ctx context.Context, changes []guardedChange, err error) bool {
-	st, _ := statusOf(err)
-	outdated := st.Code() == codes.FailedPrecondition || st.Code() == codes.NotFound
-	if outdated {
-		a.store.conflicted(ctx)
-	}
-	if outdated || !Retryable(err) {
-		return false
-	}
-	for _, c := range changes {
-		a.fail(c.reports, err)
-	}
-	return true
-}
-
-// readAndCommit applies the reports of drones in one transaction, and in ever
-// smaller ones if the server refuses it, so that one bad drone fails alone.
-func (a *TelemetryApplier) readAndCommit(ctx context.Context, drones []*droneReports) {
+// readAndCommit applies the reports of drones in one transaction. If the server refuses
+// it, it tries ever smaller ones, so that one bad drone fails alone.
+func (a *TelemetryApplier) readAndCommit(ctx context.Context, drones []droneReports) []verdict {
 	if len(drones) == 0 {
-		return
+		return nil
 	}
-	err := a.transact(ctx, drones)
+	judged, err := a.transact(ctx, drones)
 	switch {
 	case err == nil:
+		return verdictsOf(judged)
 	case len(drones) > 1 && !Retryable(err) && ctx.Err() == nil:
 		half := len(drones) / 2
-		a.readAndCommit(ctx, drones[:half])
-		a.readAndCommit(ctx, drones[half:])
-	default:
-		for _, d := range drones {
-			a.fail(d, err)
-		}
+		return append(a.readAndCommit(ctx, judged[:half]), a.readAndCommit(ctx, judged[half:])...)
 	}
+	return a.failed(judged, err)
 }
 
-// transact reads drones with their missions and orders, folds their reports and
-// commits. A drone whose document is malformed fails alone.
-func (a *TelemetryApplier) transact(ctx context.Context, drones []*droneReports) error {
+// transact reads drones with their missions and orders, folds their reports and commits.
+// A drone whose document is malformed fails alone. Beside an error it returns the
+// verdicts as far as the drones could be read; they hold only if a commit succeeds.
+func (a *TelemetryApplier) transact(ctx context.Context, drones []droneReports) ([]droneReports, error) {
 	var resp firestore.CommitResponse
 	var read time.Time
-	var after []policy.Binding
-	var malformed map[*droneReports]error
+	var changes []folded
+	judged := slices.Clone(drones)
 	began := a.store.now()
 	err := a.store.transact(ctx, &resp, func(t *txn) error {
-		after, malformed = nil, map[*droneReports]error{}
+		changes = nil
+		copy(judged, drones)
 		if err := t.readBindings(drones); err != nil {
 			return err
 		}
 		read = t.read
-		for _, d := range drones {
-			if err := t.drones[d.id].err; err != nil {
-				malformed[d] = err
+		for i, d := range drones {
+			if malformed := t.drones[d.id].err; malformed != nil {
+				delete(a.known, d.id)
+				judged[i] = d.failed(malformed)
 				continue
 			}
-			next, change := d.fold(a.store.drone, t.binding(d.id), t.read, t.now)
-			if err := t.write(change); err != nil {
+			f := d.fold(a.store.drone, t.binding(d.id), t.read, t.now)
+			if err := t.write(f.change); err != nil {
 				return err
 			}
-			if change.Drone != nil {
-				after = append(after, next)
-			}
+			judged[i], changes = f.droneReports, append(changes, f)
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return judged, err
 	}
 	a.server.heard(read, began)
 	a.server.heard(resp.CommitTime(), began)
 	now := a.store.now()
-	for _, b := range after {
-		a.known.put(b, resp.CommitTime(), now)
+	for _, c := range changes {
+		if c.change.Drone != nil {
+			a.known.put(c.after, resp.CommitTime(), now)
+		}
 	}
-	for d, err := range malformed {
-		a.fail(d, err)
-	}
-	return nil
+	return judged, nil
 }
 
 // readBindings reads drones and the missions and orders of those that are bound.
-func (t *txn) readBindings(drones []*droneReports) error {
+func (t *txn) readBindings(drones []droneReports) error {
 	ids := make([]domain.DroneID, len(drones))
 	for i, d := range drones {
 		ids[i] = d.id
@@ -150,8 +132,18 @@ func (t *txn) readBindings(drones []*droneReports) error {
 	return t.readMissions(missions...)
 }
 
-// fail makes a drone's reports fail and forgets what was cached of the drone.
-func (a *TelemetryApplier) fail(d *droneReports, err error) {
-	delete(a.known, d.id)
-	d.fail(err)
+// failed forgets drones whose changes did not commit, and returns their verdicts.
+func (a *TelemetryApplier) failed(drones []droneReports, err error) (verdicts []verdict) {
+	for _, d := range drones {
+		delete(a.known, d.id)
+		verdicts = append(verdicts, d.failed(err).verdicts...)
+	}
+	return verdicts
+}
+
+func verdictsOf(drones []droneReports) (verdicts []verdict) {
+	for _, d := range drones {
+		verdicts = append(verdicts, d.verdicts...)
+	}
+	return verdicts
 }

@@ -1,0 +1,161 @@
+package firestoretx
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// verdict is a report and what becomes of it.
+type verdict struct {
+	domain.Telemetry
+	index   int           // of the report in its batch
+	err     error         // nil: it is applied, once the change commits
+	refused policy.Reason // if err is a rejection
+	// past: the report names a mission other than the drone's current one. It may prove
+	// stops of a mission that has ended.
+	past bool
+}
+
+func (v verdict) stale() bool { return v.refused == policy.ReasonStaleTelemetry }
+
+// droneReports are the reports of one drone in a batch, oldest first.
+type droneReports struct {
+	id       domain.DroneID
+	verdicts []verdict
+}
+
+// folded is what the reports of a drone make of its binding.
+type folded struct {
+	droneReports // their verdicts hold if the change commits
+	after        policy.Binding
+	change       policy.Change
+}
+
+// gather sorts a batch by drone and timestamp. It cuts timestamps to what Firestore
+// keeps; otherwise a redelivery would look newer.
+func gather(batch []domain.Telemetry) []droneReports {
+	byID := map[domain.DroneID]int{}
+	var drones []droneReports
+	for i, t := range batch {
+		t.Timestamp = t.Timestamp.Truncate(time.Microsecond)
+		at, known := byID[t.DroneID]
+		if !known {
+			at = len(drones)
+			byID[t.DroneID], drones = at, append(drones, droneReports{id: t.DroneID})
+		}
+		drones[at].verdicts = append(drones[at].verdicts, verdict{Telemetry: t, index: i})
+	}
+	slices.SortFunc(drones, func(a, b droneReports) int { return strings.Compare(string(a.id), string(b.id)) })
+	for _, d := range drones {
+		slices.SortStableFunc(d.verdicts, func(a, b verdict) int { return a.Timestamp.Compare(b.Timestamp) })
+	}
+	return drones
+}
+
+// foldCached folds the reports of each drone into its cached binding. It returns the
+// verdicts on drones that do not change, the changes that need no read, and the drones
+// that must be read. The cache never runs ahead of the store, so a stale report stays
+// stale. The server's clock may at most be ahead of the time that reports are judged by.
+func (a *TelemetryApplier) foldCached(drones []droneReports) (refused []verdict, changes []folded, unread []droneReports) {
+	now := a.store.now() // one for all that is judged by it
+	for _, d := range drones {
+		k, ok := a.known[d.id]
+		if !ok || k.mustRead || a.anyDoubtful(d, now) {
+			if ok {
+				k.mustRead = false
+			}
+			unread = append(unread, d)
+			continue
+		}
+		f := d.fold(a.store.drone, k.binding, a.server.atLeast(now), a.server.later(now))
+		switch {
+		case slices.ContainsFunc(f.verdicts, a.mayBeAccepted):
+			unread = append(unread, d) // without the verdicts in doubt
+		case f.change.Empty():
+			refused = append(refused, f.verdicts...)
+		case needsNoRead(k.binding.Drone, f.after.Drone, f.change):
+			changes = append(changes, f)
+		default:
+			unread = append(unread, f.droneReports)
+		}
+	}
+	return refused, changes, unread
+}
+
+// fold applies the reports to the drone's binding. A report is too far ahead by server,
+// the server's time; the change takes place at now.
+func (d droneReports) fold(p policy.DronePolicy, binding policy.Binding, server, now time.Time) folded {
+	f := folded{droneReports: droneReports{id: d.id, verdicts: slices.Clone(d.verdicts)}, after: binding}
+	for i := range f.verdicts {
+		v := &f.verdicts[i]
+		v.past = v.MissionID != "" && v.MissionID != f.after.Drone.CurrentMissionID
+		if v.err = p.CheckTime(v.Telemetry, server); v.err == nil {
+			var change policy.Change
+			f.after, change, v.err = p.ApplyTelemetry(f.after, v.Telemetry, now)
+			f.change = f.change.Merge(change)
+		}
+		v.refused, _ = policy.ReasonOf(v.err)
+	}
+	return f
+}
+
+// failed are the verdicts when err kept the change from committing. Rejections stand,
+// with two exceptions. A report that is stale only beside an accepted one fails too: it
+// may be that one's second delivery, and its ack would lose both. So does a stale report
+// that may prove something about another mission.
+func (d droneReports) failed(err error) droneReports {
+	err = wrap(err, "telemetry of drone %s", d.id)
+	d.verdicts = slices.Clone(d.verdicts)
+	accepted := false // an earlier report, which is not committed
+	for i, v := range d.verdicts {
+		if v.refused == "" || (accepted || v.past) && v.stale() {
+			d.verdicts[i].err, d.verdicts[i].refused = err, ""
+		}
+		accepted = accepted || v.refused == ""
+	}
+	return d
+}
+
+// answers lists the errors of n reports in the order of their batch.
+func answers(verdicts []verdict, n int) []error {
+	errs := make([]error, n)
+	for _, v := range verdicts {
+		errs[v.index] = v.err
+	}
+	return errs
+}
+
+// mayBeAccepted reports whether the cache refuses a report that the store may accept:
+// decisions do not update the cache. So the cache may lack the drone's mission, or the
+// mission's latest revision with its stops.
+func (a *TelemetryApplier) mayBeAccepted(v verdict) bool {
+	return v.refused == policy.ReasonUnknownRevision || v.refused == policy.ReasonTooManyStops ||
+		v.past && v.stale() && !a.ended.holdsNot(v.Telemetry)
+}
+
+// needsNoRead reports whether the drone's version is guard enough for a change. The
+// change must touch no mission and no order. Nor may it alter how long the drone has
+// been idle, on which decisions depend: only a transaction learns the server's time.
+func needsNoRead(before, after domain.Drone, c policy.Change) bool {
+	return c.WithinDrone() && before.IdleSince.Equal(after.IdleSince)
+}
+
+// tooFarAhead reports whether the report is certainly too far ahead of the server when
+// the local clock shows now.
+func (a *TelemetryApplier) tooFarAhead(t domain.Telemetry, now time.Time) bool {
+	server, known := a.server.atMost(now)
+	return known && a.store.drone.CheckTime(t, server) != nil
+}
+
+// anyDoubtful reports whether only the server can tell if one of the reports is too far
+// ahead of it. The local clock alone refuses none: a drone does not send it again. It
+// accepts none either: all that the drone reports until then would be stale.
+func (a *TelemetryApplier) anyDoubtful(d droneReports, now time.Time) bool {
+	return slices.ContainsFunc(d.verdicts, func(v verdict) bool {
+		return a.store.drone.CheckTime(v.Telemetry, a.server.atLeast(now)) != nil && !a.tooFarAhead(v.Telemetry, now)
+	})
+}
