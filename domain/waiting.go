@@ -32,6 +32,19 @@ const (
 	WaitLeftOut   = "left_out"         // no plan can use the order as it is; the detail says why
 )
 
+// hopeless are the reasons that no waiting mends: the order, a place or the fleet must
+// change. They are the solver's, whose package this one must not import.
+var hopeless = []string{"invalid_input", "no_compatible_warehouse", "no_drone_allowed", "over_capacity", "out_of_range", WaitLeftOut}
+
+// Hopeless reports whether no waiting mends what keeps the order.
+func (w Wait) Hopeless() bool { return slices.Contains(hopeless, w.code()) }
+
+// code is the reason without its detail.
+func (w Wait) code() string {
+	code, _, _ := strings.Cut(w.Reason, ":")
+	return code
+}
+
 // Waits answers why orders wait, from the latest complete cycle of each area.
 type Waits struct{ depots []depotWaits }
 
@@ -175,9 +188,13 @@ func (w Wait) String() string {
 	return w.Reason + "; " + w.Obstacles.String()
 }
 
-// Short is String for a narrow column: the largest obstacle among the free drones,
-// such as "12 free: 7 taken", or else the reason.
+// Short is String for a narrow column: the reason if no waiting mends it, else the largest
+// obstacle among the free drones, such as "12 free: 7 taken", or else the reason.
 func (w Wait) Short() string {
+	reason := strings.ReplaceAll(w.code(), "_", " ")
+	if w.Hopeless() {
+		return reason
+	}
 	o := w.Obstacles
 	if kinds := o.kinds(); len(kinds) > 0 {
 		largest := slices.MaxFunc(kinds, func(a, b obstacle) int { return cmp.Compare(a.drones, b.drones) })
@@ -186,6 +203,5 @@ func (w Wait) Short() string {
 	if o.Counted() {
 		return o.String()
 	}
-	reason, _, _ := strings.Cut(w.Reason, ":")
-	return strings.ReplaceAll(reason, "_", " ")
+	return reason
 }

@@ -130,3 +130,21 @@ func TestWait_ShortFitsAColumn(t *testing.T) {
 		}
 	}
 }
+
+// F-ORD-05: what no waiting mends comes before the numbers of drones.
+func TestWait_ShortSaysFirstWhatNoWaitingMends(t *testing.T) {
+	for reason, want := range map[string]string{
+		"no_compatible_warehouse":              "no compatible warehouse",
+		"out_of_range: it is far":              "out of range",
+		"over_capacity":                        "over capacity",
+		"no_drone_allowed":                     "no drone allowed",
+		"invalid_input: weightKg is negative":  "invalid input",
+		"left_out: its weight is not a number": "left out",
+		"kept_for_critical":                    "0 free; 1 busy",
+	} {
+		w := domain.Wait{Reason: reason, Obstacles: domain.Obstacles{Busy: 1}}
+		if got := w.Short(); got != want || w.Hopeless() == (want == "0 free; 1 busy") {
+			t.Errorf("%s: %q, hopeless %t; want %q", reason, got, w.Hopeless(), want)
+		}
+	}
+}

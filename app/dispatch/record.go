@@ -37,10 +37,7 @@ func unservedOrders(p cyclePlan) []domain.UnservedOrder {
 	list := make([]domain.UnservedOrder, len(byUrgency))
 	for k, i := range byUrgency {
 		u := p.unserved[i]
-		list[k] = domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: string(u.Reason), Obstacles: p.obstacles[i]}
-		if u.Detail != "" {
-			list[k].Reason += ": " + u.Detail
-		}
+		list[k] = domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: u.String(), Obstacles: p.obstacles[i]}
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/internal/terminal"
+	"github.com/dronefleet/dronefleet/solver"
 )
 
 // WriteText writes an explanation for people.
@@ -34,7 +35,7 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	}
 	say("")
 	if len(x.Why.Nearest) == 0 {
-		say("No drone could fly this order alone: there is none, or no warehouse supplies it.")
+		say("%s", nobody(x.Why.Plan))
 	} else if err := writeNearest(&b, x.Why.Nearest, clockTime); err != nil {
 		return err
 	}
@@ -50,6 +51,14 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// nobody says why there is no drone to list.
+func nobody(plan planner.Fate) string {
+	if plan.Reason == string(solver.NoCompatibleWarehouse) {
+		return "No drone can fly it: no warehouse supplies the product, with cold storage if the order needs that."
+	}
+	return "No drone of the area could fly it alone."
 }
 
 // writeNearest writes what each of the nearest drones lacks.

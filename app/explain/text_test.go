@@ -27,9 +27,11 @@ func TestWriteText_ShowsTheDaysOfTimes(t *testing.T) {
 }
 
 func TestWriteText_SaysThatNoDroneIsNear(t *testing.T) {
-	text := written(t, OrderExplanation{OrderID: "O1", Why: &planner.Explanation{}})
-	if !strings.Contains(text, "No drone could fly this order alone") || strings.Contains(text, "LACKS") {
-		t.Error(text)
+	for reason, want := range map[string]string{"": "No drone of the area could fly it alone", "no_compatible_warehouse": "no warehouse supplies the product"} {
+		text := written(t, OrderExplanation{OrderID: "O1", Why: &planner.Explanation{Plan: planner.Fate{Reason: reason}}})
+		if !strings.Contains(text, want) || strings.Contains(text, "LACKS") {
+			t.Error(text)
+		}
 	}
 }
 

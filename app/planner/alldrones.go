@@ -74,8 +74,31 @@ func JudgeByAllDrones(p solver.Problem, unserved []solver.Unserved, drones []dom
 			if reason == solver.NoDroneAllowed {
 				u.Detail = pinnedDetail(&all.Orders[i], drones)
 			}
+			if reason == solver.OutOfRange && inRangeSwapped(all, i) {
+				u.Detail = looksSwapped
+			}
 		case u.Reason != solver.NoDroneFree || all.Orders[i].PinnedDroneID != "":
 			u.Reason, u.Detail = solver.NoDroneFree, cmp.Or(pinnedDetail(&all.Orders[i], drones), waitsForBusyDrone)
 		}
 	}
 }
+
+// looksSwapped is the detail of an order that is out of range only as it is written.
+const looksSwapped = "its latitude and longitude look swapped; cancel it and order again"
+
+// inRangeSwapped reports whether a drone could carry the order if the latitude and the
+// longitude of its places were swapped.
+func inRangeSwapped(p solver.Problem, order int) bool {
+	o := p.Orders[order]
+	o.Delivery = swapped(o.Delivery)
+	if o.Pickup != nil {
+		pickup := swapped(*o.Pickup)
+		o.Pickup = &pickup
+	}
+	p.Orders = []solver.Order{o}
+	return slices.ContainsFunc(solver.Screen(p).Unserved, func(u solver.Unserved) bool {
+		return u.Reason == solver.NoDroneFree || u.Reason == solver.DeadlineUnreachable
+	})
+}
+
+func swapped(l solver.Location) solver.Location { return solver.Location{Lat: l.Lon, Lon: l.Lat} }

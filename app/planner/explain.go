@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -57,7 +58,7 @@ type Fate struct {
 	Arrival   *time.Time       `json:"arrival,omitempty"`
 	// LateMinutes is how late it arrives; 0 if it is in time or waits.
 	LateMinutes float64 `json:"lateMinutes"`
-	// Reason is why it waits.
+	// Reason is why it waits, as a cycle would record it.
 	Reason    string           `json:"reason,omitempty"`
 	Obstacles domain.Obstacles `json:"-"`
 	// Drones says in numbers of drones why it waits.
@@ -237,14 +238,25 @@ func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (outc
 			}
 		}
 	}
+	JudgeByAllDrones(r.Usable(), r.Plan.Unserved, x.remembered())
 	for i, u := range r.Plan.Unserved {
-		f := Fate{Reason: string(u.Reason)}
+		f := Fate{Reason: u.String()}
 		if i < len(r.Obstacles) {
 			f.Obstacles, f.Drones = r.Obstacles[i], r.Obstacles[i].String()
 		}
 		out.fates[domain.OrderID(u.OrderID)] = f
 	}
 	return out, nil
+}
+
+// remembered are the drones by which a cycle judges orders that no free drone can carry.
+func (x explainer) remembered() (drones []domain.Drone) {
+	for _, d := range x.moment.Drones {
+		if x.now.Sub(d.SeenAt) <= DroneMemory {
+			drones = append(drones, d)
+		}
+	}
+	return drones
 }
 
 // late is by how many minutes an arrival misses a deadline.
@@ -321,7 +333,7 @@ func (x explainer) nearest(p solver.Problem, order int, plan outcome) []Candidat
 		}
 		if others := plan.taken[d.ID]; free[d.ID] && len(others) > 0 && !slices.Contains(others, o.ID) {
 			c.Doing = fmt.Sprintf("idle, planned for %s", listed(others))
-		} else if free[d.ID] && len(others) == 0 && plan.kept > 0 && plan.fates[x.id].Reason == string(solver.KeptForCritical) {
+		} else if free[d.ID] && len(others) == 0 && plan.kept > 0 && strings.HasPrefix(plan.fates[x.id].Reason, string(solver.KeptForCritical)) {
 			c.Doing = "idle, kept for CRITICAL orders to come"
 		}
 		if j, can := joins[d.ID]; can {

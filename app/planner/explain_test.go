@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func northOf(km float64) domain.Position { return domain.Position{Lat: km / 111.
 func moment(orders ...domain.Order) planner.Moment {
 	drone := func(id domain.DroneID, status domain.DroneStatus, battery, km float64) domain.Drone {
 		return domain.Drone{
-			ID: id, Status: status, Battery: battery, Position: northOf(km), HomeDepotID: "D", ConsumptionPerKm: 2.5, PayloadCapacityKg: 2, MaxFlightTimeMinutes: 38,
+			ID: id, Status: status, Battery: battery, Position: northOf(km), HomeDepotID: "D", SeenAt: noon, ConsumptionPerKm: 2.5, PayloadCapacityKg: 2, MaxFlightTimeMinutes: 38,
 		}
 	}
 	idle, flying, charging := drone("IDLE", domain.DroneIdle, 50, 0), drone("FLIES", domain.DroneMoving, 90, 5), drone("CHARGES", domain.DroneCharging, 30, 0)
@@ -80,6 +81,28 @@ func TestExplain_SaysWhatEachDroneLacks(t *testing.T) {
 	}
 	if e.Plan.DroneID != "" || e.Plan.Reason == "" || e.Instead != nil || e.WhatIf != nil {
 		t.Errorf("%+v", e)
+	}
+}
+
+// F-ORD-05, F-ORD-06: an explanation judges by all drones, as a cycle does. Drones that were
+// last heard of long ago do not count.
+func TestExplain_GivesTheReasonOfACycle(t *testing.T) {
+	m := moment(ordered("FAR", domain.PriorityHigh, 5000, 1), ordered("HEAVY", domain.PriorityHigh, 4, 3), ordered("NEAR", domain.PriorityHigh, 4, 1))
+	m.Snapshot.Drones = nil
+	for id, want := range map[domain.OrderID]string{"FAR": "out_of_range", "HEAVY": "over_capacity", "NEAR": "no_drone_free"} {
+		if got := explained(t, m, id, planner.WhatIf{}).Plan.Reason; got != want {
+			t.Errorf("%s waits, %s; want %s", id, got, want)
+		}
+	}
+	strong := m.Drones[0]
+	strong.ID, strong.PayloadCapacityKg = "STRONG", 5
+	for seen, want := range map[time.Time]string{noon: "no_drone_free", noon.Add(-2 * time.Hour): "over_capacity"} {
+		strong.SeenAt = seen
+		more := m
+		more.Drones = append(slices.Clone(m.Drones), strong)
+		if got := explained(t, more, "HEAVY", planner.WhatIf{}).Plan.Reason; got != want {
+			t.Errorf("with a strong drone seen at %s: %s, want %s", seen, got, want)
+		}
 	}
 }
 

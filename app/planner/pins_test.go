@@ -105,12 +105,7 @@ func TestPlanner_SaysWhyAPinnedOrderWaits(t *testing.T) {
 		if len(r.Plan.Unserved) != 1 {
 			t.Fatalf("%s: %d orders wait", name, len(r.Plan.Unserved))
 		}
-		u := r.Plan.Unserved[0]
-		got := string(u.Reason)
-		if u.Detail != "" {
-			got += ": " + u.Detail
-		}
-		if got != c.want {
+		if got := r.Plan.Unserved[0].String(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if n := r.Obstacles[0]; n.NotAllowed != 3 {

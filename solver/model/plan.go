@@ -149,6 +149,14 @@ type Unserved struct {
 	Detail string `json:"detail,omitempty"`
 }
 
+// String is the reason with its detail, as cycles record it.
+func (u Unserved) String() string {
+	if u.Detail == "" {
+		return string(u.Reason)
+	}
+	return string(u.Reason) + ": " + u.Detail
+}
+
 // Ignored is a drone, depot or warehouse that was left out of the problem.
 type Ignored struct {
 	Kind   string `json:"kind"` // "drone", "depot" or "warehouse"
