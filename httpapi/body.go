@@ -20,15 +20,7 @@ const MaxBodyBytes = 64 << 10
 
 // body is what the JSON body of a request is decoded into. check says what is
 // wrong with its fields.
-type body interface{ check() []ParameterProblem }
-
-// newBody makes an endpoint's column body of a type.
-func newBody[T any, P interface {
-	*T
-	body
-}]() body {
-	return P(new(T))
-}
+type body interface{ check(*problems) }
 
 // readJSON decodes the body of a request, which must be one JSON object without
 // unknown fields. The content type is required because browsers do not let a web
@@ -61,9 +53,9 @@ func readJSON(r *http.Request, v any) error {
 		return nil
 	case isWrong && wrong.Field != "":
 		name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:] // without the structs it is embedded in
-		return badParameters([]ParameterProblem{{name, fmt.Sprintf("is %s; give %s", article(wrong.Value), kindOf(wrong.Type))}})
+		return badParameter(name, "is %s; give %s", article(wrong.Value), kindOf(wrong.Type))
 	case isUnknown:
-		return badParameters([]ParameterProblem{{fmt.Sprintf("%.64q", unknown), "is not a field; the fields are " + strings.Join(fieldsOf(v), ", ")}})
+		return badParameter(fmt.Sprintf("%.64q", unknown), "is not a field; the fields are %s", strings.Join(fieldsOf(v), ", "))
 	case isLarge:
 		return problem(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", large.Limit)
 	case errors.Is(err, io.EOF):

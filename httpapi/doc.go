@@ -1,10 +1,10 @@
 // Package httpapi shows the fleet to people, dashboards and outside optimizers over
 // HTTP: entities, the optimizer's snapshot, health, readiness, metrics. Callers with
-// the role operator may also send the commands of app/operator. The table in
-// endpoints.go lists every path.
+// the role operator may also send the commands of app/operator. Each resource has a file
+// with its paths, bodies and answers, such as orders.go; endpoints.go puts them together.
 //
-// It must not import cmd, nor decide anything that a policy should. Its only state
-// is the last readiness report.
+// It must not import cmd, nor decide anything that a policy should. It keeps no state but
+// recent answers: the last readiness report, and why orders wait.
 //
 // Every answer that is not a success is a problem document of RFC 9457, which names
 // the parameter and the fix: 307 for a path with empty or dot segments, 400 for a

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -19,6 +20,25 @@ const (
 	explainLimit      = 300 * time.Millisecond
 	explainAreaRadius = 13
 )
+
+var (
+	addDrones   = added("addDrones", "What if this many more drones waited at the depot.")
+	addSlots    = added("addSlots", "What if each depot with limited charging slots had this many more, since the drones that wait for one landed.")
+	dropReserve = onlyTrue("dropReserve", "What if no drone were kept for CRITICAL orders to come.", "true, or leave it out")
+)
+
+// added is a parameter that adds some number to a moment.
+func added(name, says string) parameter {
+	return parameter{
+		name: name, says: says, example: 2, schema: schema{"type": "integer", "minimum": 0, "maximum": planner.MaxAdded},
+		wrong: func(value string) string {
+			if n, err := strconv.Atoi(value); err != nil || n < 0 || n > planner.MaxAdded {
+				return fmt.Sprintf("is %.64q; give 0 to %d", value, planner.MaxAdded)
+			}
+			return ""
+		},
+	}
+}
 
 // explanation answers GET /api/v1/orders/{id}/explanation with why an order waited or was
 // late.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -68,8 +67,8 @@ func (e endpoint) operation(s *schemas) schema {
 	if parameters := e.describeParameters(); len(parameters) > 0 {
 		operation["parameters"] = parameters
 	}
-	if e.body != nil {
-		body := reflect.TypeOf(e.body()).Elem()
+	if e.answer.body != nil {
+		body := reflect.TypeOf(e.answer.body()).Elem()
 		content := schema{"schema": s.closed(body), "example": s.example(body)} // see readJSON
 		operation["requestBody"] = schema{"required": true, "content": schema{"application/json": content}}
 	}
@@ -125,7 +124,7 @@ func (s *schemas) example(t reflect.Type) schema {
 // fleet, so everybody may read it.
 func (a *API) documentEndpoint() endpoint {
 	return endpoint{
-		http.MethodGet, "/api/openapi.json", "", "Describe this API (OpenAPI 3.1).", nil, nil,
-		writesA("application/json", schema{"type": "object"}, a.openAPI),
+		method: get, path: "/api/openapi.json", summary: "Describe this API (OpenAPI 3.1).",
+		answer: writesA("application/json", schema{"type": "object"}, a.openAPI),
 	}
 }

@@ -15,19 +15,27 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-var pastTime = parameter{"at", "When.", schema{"type": "string", "format": "date-time"}, "2026-11-21T12:00:00Z", func(value string) string {
-	at, err := time.Parse(time.RFC3339, value)
-	switch {
-	case err != nil:
-		return fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", value)
-	case at.Year() < 1970:
-		return fmt.Sprintf("is %.64q, before 1970; give a time within the last hour, or within seven days with point-in-time recovery", value)
-	}
-	return ""
-}, true}
+// pastTime is when; maybePast is the same for a request that may leave it out.
+var (
+	pastTime  = timeParameter("When.", true)
+	maybePast = timeParameter("When; default now, or soon after the creation of an order that is over.", false)
+)
 
-// maybePast is pastTime for a request that may leave it out.
-var maybePast = parameter{pastTime.name, "When; default now, or soon after the creation of an order that is over.", pastTime.schema, pastTime.example, pastTime.wrong, false}
+func timeParameter(says string, required bool) parameter {
+	return parameter{
+		name: "at", says: says, example: "2026-11-21T12:00:00Z", schema: schema{"type": "string", "format": "date-time"}, required: required,
+		wrong: func(value string) string {
+			at, err := time.Parse(time.RFC3339, value)
+			switch {
+			case err != nil:
+				return fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", value)
+			case at.Year() < 1970:
+				return fmt.Sprintf("is %.64q, before 1970; give a time within the last hour, or within seven days with point-in-time recovery", value)
+			}
+			return ""
+		},
+	}
+}
 
 // pastEntity is an entity in the form that a stream's snapshot has.
 type pastEntity struct {

@@ -12,6 +12,19 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
+func (a *API) placeEndpoints() []endpoint {
+	return []endpoint{
+		{method: get, path: "/api/v1/depots", role: viewer, summary: "List depots.", parameters: listed("depots"), answer: list("depots", a.depots, entity.OfDepot)},
+		{method: get, path: "/api/v1/depots/{id}/story", role: viewer, summary: "Show what changed one depot, and which drones are based there.", answer: a.story(operator.SubjectDepot)},
+		{method: post, path: "/api/v1/depots/apply", role: oper, summary: "Create and change depots.", answer: operates(a, applyDepots)},
+		{method: post, path: "/api/v1/depots/{id}/delete", role: oper, summary: "Delete a depot that nothing needs.", answer: deletes(a, operator.Commands.DeleteDepot)},
+		{method: get, path: "/api/v1/warehouses", role: viewer, summary: "List warehouses.", parameters: listed("warehouses"), answer: list("warehouses", a.warehouses, entity.OfWarehouse)},
+		{method: get, path: "/api/v1/warehouses/{id}/story", role: viewer, summary: "Show what changed one warehouse, and which active missions visit it.", answer: a.story(operator.SubjectWarehouse)},
+		{method: post, path: "/api/v1/warehouses/apply", role: oper, summary: "Create and change warehouses.", answer: operates(a, applyWarehouses)},
+		{method: post, path: "/api/v1/warehouses/{id}/delete", role: oper, summary: "Delete a warehouse that nothing needs.", answer: deletes(a, operator.Commands.DeleteWarehouse)},
+	}
+}
+
 func (a *API) depots(ctx context.Context, r *request) (firestoretx.Listing[domain.Depot], error) {
 	return a.store.ListDepots(ctx, r.page())
 }
@@ -33,9 +46,9 @@ type depotsRequest struct {
 	places []domain.Depot
 }
 
-func (d *depotsRequest) check() (bad []ParameterProblem) {
-	d.places, bad = checkPlaces(&d.changeRequest, "depots", d.Depots, placefile.DepotsOf)
-	return bad
+func (d *depotsRequest) check(bad *problems) {
+	d.changeRequest.check(bad)
+	d.places = checkPlaces(bad, "depots", d.Depots, placefile.DepotsOf)
 }
 
 // warehousesRequest is the body of a command that creates and changes warehouses.
@@ -45,9 +58,9 @@ type warehousesRequest struct {
 	places     []domain.Warehouse
 }
 
-func (w *warehousesRequest) check() (bad []ParameterProblem) {
-	w.places, bad = checkPlaces(&w.changeRequest, "warehouses", w.Warehouses, placefile.WarehousesOf)
-	return bad
+func (w *warehousesRequest) check(bad *problems) {
+	w.changeRequest.check(bad)
+	w.places = checkPlaces(bad, "warehouses", w.Warehouses, placefile.WarehousesOf)
 }
 
 // depotFields is a depot as package placefile reads it, which names everything that is
@@ -77,62 +90,49 @@ type positionForm struct {
 	Lon float64 `json:"lon" doc:"Degrees." min:"-180" max:"180"`
 }
 
-func checkPlaces[P domain.Place, F ~map[string]any](why *changeRequest, name string, list []F, read func([]map[string]any) ([]P, error)) ([]P, []ParameterProblem) {
-	bad := why.check()
+func checkPlaces[P domain.Place, F ~map[string]any](bad *problems, name string, list []F, read func([]map[string]any) ([]P, error)) []P {
 	places, err := read(entity.Each(list, func(fields F) map[string]any { return fields }))
-	problems, _ := errors.AsType[placefile.Problems](err)
-	for _, p := range problems {
-		bad = append(bad, ParameterProblem{name, p.String()})
+	wrong, _ := errors.AsType[placefile.Problems](err)
+	for _, p := range wrong {
+		bad.add(name, "%s", p)
 	}
-	return places, bad
+	return places
 }
 
 // applyDepots answers POST /api/v1/depots/apply with what changed.
 //
 // Cost: see operator.Commands.ApplyDepots.
-func (a *API) applyDepots(ctx context.Context, r *request) (operator.PlaceChanges, error) {
-	req := r.body.(*depotsRequest)
-	return applying(ctx, a, "depots apply", req.deleteRequest, req.places, operator.Commands.ApplyDepots)
+func applyDepots(ctx context.Context, c *command, req *depotsRequest) (operator.PlaceChanges, error) {
+	done, err := c.ApplyDepots(ctx, req.places, req.Reason, req.DryRun)
+	return applied(c, req.deleteRequest, done, err)
 }
 
 // applyWarehouses answers POST /api/v1/warehouses/apply with what changed.
 //
 // Cost: see operator.Commands.ApplyWarehouses.
-func (a *API) applyWarehouses(ctx context.Context, r *request) (operator.PlaceChanges, error) {
-	req := r.body.(*warehousesRequest)
-	return applying(ctx, a, "warehouses apply", req.deleteRequest, req.places, operator.Commands.ApplyWarehouses)
+func applyWarehouses(ctx context.Context, c *command, req *warehousesRequest) (operator.PlaceChanges, error) {
+	done, err := c.ApplyWarehouses(ctx, req.places, req.Reason, req.DryRun)
+	return applied(c, req.deleteRequest, done, err)
 }
 
-// applying answers with what was done. When it fails after some places, the problem lists
+// applied is what was done. When a command fails after some places, the problem lists
 // those too, and which were not tried.
-func applying[P domain.Place](ctx context.Context, a *API, command string, req deleteRequest, places []P,
-	apply func(operator.Commands, context.Context, []P, string, bool) ([]domain.PlaceChange, error)) (operator.PlaceChanges, error) {
-	commands := a.operator
-	commands.By = callerOf(ctx).Name
-	done, err := apply(commands, ctx, places, req.Reason, req.DryRun)
-	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("reason", req.Reason),
-		slog.Bool("dryRun", req.DryRun), slog.Int("changed", operator.PlacesToChange(done)))
+func applied(c *command, req deleteRequest, done []domain.PlaceChange, err error) (operator.PlaceChanges, error) {
+	c.note(slog.String("reason", req.Reason), slog.Bool("dryRun", req.DryRun), slog.Int("changed", operator.PlacesToChange(done)))
 	outcome := operator.PlaceChangesOf(done, req.DryRun, err)
 	if err != nil {
-		p := *asProblem(rejected(err))
+		p := *asProblem(err)
 		p.Apply = &outcome
-		return outcome, &p
+		err = &p
 	}
-	return outcome, nil
+	return outcome, err
 }
 
-// deleting answers POST /api/v1/{collection}/{id}/delete with what was deleted.
-func deleting[ID ~string](a *API, command string, remove func(operator.Commands, context.Context, ID, string, bool) (domain.PlaceChange, error)) answer {
-	return writes(func(ctx context.Context, r *request) (change entity.PlaceChange, err error) {
-		req := r.body.(*deleteRequest)
-		commands := a.operator
-		commands.By = callerOf(ctx).Name
-		done, err := remove(commands, ctx, ID(r.id()), req.Reason, req.DryRun)
-		a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("id", r.id()),
-			slog.String("reason", req.Reason), slog.Bool("dryRun", req.DryRun))
-		if err != nil {
-			return change, rejected(err)
-		}
-		return entity.OfPlaceChange(done), nil
+// deletes is the answer of a command that deletes a place.
+func deletes[ID ~string](a *API, do func(operator.Commands, context.Context, ID, string, bool) (domain.PlaceChange, error)) answer {
+	return operates(a, func(ctx context.Context, c *command, req *deleteRequest) (entity.PlaceChange, error) {
+		done, err := do(c.Commands, ctx, ID(c.id), req.Reason, req.DryRun)
+		c.note(slog.String("id", c.id), slog.String("reason", req.Reason), slog.Bool("dryRun", req.DryRun))
+		return entity.OfPlaceChange(done), err
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Problem is a problem document of RFC 9457, the body of every answer that is not
@@ -46,8 +48,27 @@ func problem(status int, format string, args ...any) *Problem {
 	return &Problem{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
+// problems gathers what is wrong with a request.
+type problems []ParameterProblem
+
+func (p *problems) add(name, format string, args ...any) {
+	*p = append(*p, ParameterProblem{name, fmt.Sprintf(format, args...)})
+}
+
+// addError adds an error about a parameter, if there is one.
+func (p *problems) addError(name string, err error) {
+	if err != nil {
+		p.add(name, "%s", err)
+	}
+}
+
+// badParameter is the problem of a request with one parameter that cannot be right.
+func badParameter(name, format string, args ...any) *Problem {
+	return badParameters(problems{{name, fmt.Sprintf(format, args...)}})
+}
+
 // badParameters is the problem of a request with parameters that cannot be right.
-func badParameters(bad []ParameterProblem) *Problem {
+func badParameters(bad problems) *Problem {
 	lines := make([]string, len(bad))
 	for i, p := range bad {
 		lines[i] = p.Name + " " + p.Detail
@@ -65,15 +86,23 @@ func asProblem(err error) *Problem {
 	_, malformed := errors.AsType[*firestoretx.MalformedError](err)
 	_, incomplete := errors.AsType[*pubsubio.IncompleteError](err)
 	_, unverified := errors.AsType[*identity.UnavailableError](err)
+	refused, rejected := policy.ReasonOf(err)
+	key, unusable := errors.AsType[*operator.KeyError](err)
 	switch {
+	case unusable:
+		return badParameter("key", "%s", key.Detail())
+	case rejected && refused != policy.ReasonNotFound:
+		return problem(http.StatusConflict, "%s", err)
 	case unverified:
 		return problem(http.StatusServiceUnavailable, "%s", err)
-	case errors.Is(err, firestoretx.ErrNotFound):
+	case rejected, errors.Is(err, firestoretx.ErrNotFound):
 		return problem(http.StatusNotFound, "%s", err)
 	case incomplete:
 		return problem(http.StatusConflict, "%s", err)
 	case malformed:
 		return problem(http.StatusInternalServerError, "%s", err)
+	case errors.Is(err, lock.ErrServiceUnavailable), errors.Is(err, lock.ErrNetworkTimeout):
+		return problem(http.StatusServiceUnavailable, "%s; try again", err)
 	case firestoretx.Retryable(err), errors.Is(err, context.Canceled):
 		return problem(http.StatusServiceUnavailable, "the store does not answer: %s; try again", err)
 	}

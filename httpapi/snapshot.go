@@ -13,6 +13,19 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
+// snapshotEndpoints show the fleet at one moment.
+func (a *API) snapshotEndpoints() []endpoint {
+	return []endpoint{
+		{
+			method: get, path: "/api/v1/optimizer/snapshot", role: viewer, summary: "Read what a solve cycle of a depot would see now.",
+			parameters: []parameter{depot}, answer: writesA("application/json", wire.SnapshotSchema(), a.snapshot),
+		},
+		{method: get, path: "/api/v1/snapshot", role: viewer, summary: "Read the fleet as it was at a past time.", parameters: []parameter{pastTime}, answer: writes(a.past)},
+	}
+}
+
+var depot = parameter{name: "depot", says: "Which depot; required if there are several.", example: "DEPOT-1", schema: schema{"type": "string"}, wrong: checked(domain.CheckID)}
+
 // snapshot answers GET /api/v1/optimizer/snapshot?depot= with what a solve cycle of
 // the depot would see now, as an OptimizationSnapshot in protobuf's JSON form.
 // depot may be left out when there is only one.
@@ -67,9 +80,9 @@ func (a *API) depotOf(ctx context.Context, wanted domain.DepotID) (domain.DepotI
 	case wanted == "" && len(ids) == 1:
 		return ids[0], nil
 	case wanted == "":
-		return "", badParameters([]ParameterProblem{{"depot", "is missing; give " + oneOf(ids)}})
+		return "", badParameter("depot", "is missing; give %s", oneOf(ids))
 	}
-	p := badParameters([]ParameterProblem{{"depot", "does not exist; give " + oneOf(ids)}})
+	p := badParameter("depot", "does not exist; give %s", oneOf(ids))
 	p.Status, p.Title = http.StatusNotFound, http.StatusText(http.StatusNotFound)
 	return "", p
 }

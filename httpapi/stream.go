@@ -48,16 +48,23 @@ func withStreaming(ctx, streaming context.Context) context.Context {
 	return context.WithValue(ctx, streamingKey{}, streaming)
 }
 
+func (a *API) streamEndpoint() endpoint {
+	return endpoint{
+		method: get, path: streamPath, role: viewer, summary: "Follow the fleet: its state, then what changes. See docs/stream.md.",
+		parameters: []parameter{streamKinds, streamDepot, streamArea}, answer: writesA("text/event-stream", schema{"type": "string"}, a.stream),
+	}
+}
+
 var (
-	streamKinds = parameter{"kinds", "Only these kinds, separated by commas.", schema{"type": "string"}, "alert,order", func(value string) string {
-		_, detail := kindsOf(value)
-		return detail
-	}, false}
-	streamDepot = parameter{"depot", "Only what belongs to this depot.", schema{"type": "string"}, "DEPOT-1", checked(domain.CheckID), false}
-	streamArea  = parameter{"area", "Only what is inside minLat,minLon,maxLat,maxLon in degrees.", schema{"type": "string"}, "48.8,2.2,48.9,2.4", func(value string) string {
-		_, detail := areaOf(value)
-		return detail
-	}, false}
+	streamKinds = parameter{
+		name: "kinds", says: "Only these kinds, separated by commas.", example: "alert,order", schema: schema{"type": "string"},
+		wrong: func(value string) string { _, detail := kindsOf(value); return detail },
+	}
+	streamDepot = parameter{name: "depot", says: "Only what belongs to this depot.", example: "DEPOT-1", schema: schema{"type": "string"}, wrong: checked(domain.CheckID)}
+	streamArea  = parameter{
+		name: "area", says: "Only what is inside minLat,minLon,maxLat,maxLon in degrees.", example: "48.8,2.2,48.9,2.4", schema: schema{"type": "string"},
+		wrong: func(value string) string { _, detail := areaOf(value); return detail },
+	}
 )
 
 func kindsOf(value string) (kinds map[live.Kind]bool, wrong string) {
