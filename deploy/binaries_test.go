@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// builtIn holds the binaries that the Dockerfile builds; see binaries.
+// builtIn holds the binaries that the Dockerfile builds; see imageBinaries.
 var builtIn string
 
 func TestMain(m *testing.M) {
@@ -30,10 +31,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binaries builds both binaries once, by the Dockerfile's own lines, and returns
-// the folder that stands for the Dockerfile's /out.
-func binaries(t testing.TB) string {
+// imageBinaries builds both binaries once, by the Dockerfile's own lines, and returns
+// the folder that stands for the Dockerfile's /out. Its flags may not be those of this
+// test, which then compiles everything anew.
+func imageBinaries(t testing.TB) string {
 	t.Helper()
+	longtest.Only(t, "builds as the Dockerfile does")
 	if err := build(); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +86,7 @@ func environmentOf(t testing.TB) map[string]map[string]bool {
 	for _, command := range []string{"statemanager serve", "optimizer run", "optimizer once"} {
 		words := strings.Fields(command)
 		var out bytes.Buffer
-		cmd := exec.Command(filepath.Join(binaries(t), words[0]), words[1], "--help")
+		cmd := exec.Command(clitest.Program(words[0]).Path(t), words[1], "--help")
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("%s --help: %v\n%s", command, err, out.String())

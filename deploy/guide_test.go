@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
 const guide = "../docs/deploy.md"
@@ -28,7 +30,7 @@ func TestGuide_NamesWhatExists(t *testing.T) {
 	text, w := string(content), newWorld(t)
 	for _, m := range commandInGuide.FindAllStringSubmatch(text, -1) {
 		words := strings.Fields(m[1])
-		if out, err := exec.Command(filepath.Join(binaries(t), words[0]), append(words[1:], "--help")...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(clitest.Program(words[0]).Path(t), append(words[1:], "--help")...).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", m[1], err, out)
 		}
 	}

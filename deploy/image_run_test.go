@@ -28,6 +28,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // image is the file system and user of a container of one of the Dockerfile's images: only
@@ -73,7 +74,7 @@ func openImage(t *testing.T, name string) image {
 	}
 	for from, to := range files {
 		if rest, built := strings.CutPrefix(from, outDir); built {
-			from = filepath.Join(binaries(t), rest)
+			from = filepath.Join(imageBinaries(t), rest)
 		}
 		// Files that are not built come from the build's base image, here from this machine if
 		// it has them. Emulators need no certificates.
@@ -216,9 +217,7 @@ func (p *process) stop() {
 // turns an order into a mission and a command, an undecodable message is dead-lettered, and
 // "optimizer run" keeps running. F-DLQ-01, F-DEC-05, F-OPT-01, F-API-01
 func TestImages_WorkInAnEmptyRoot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs a whole fleet")
-	}
+	longtest.Only(t, "runs a whole fleet")
 	manager, optimizer := openImage(t, "statemanager"), openImage(t, "optimizer")
 	requireContainers(t, manager)
 

@@ -47,7 +47,7 @@ func TestImages_HoldNoMoreThanABinaryNeeds(t *testing.T) {
 
 // The build lines make static binaries.
 func TestImages_BinariesAreStatic(t *testing.T) {
-	dir := binaries(t)
+	dir := imageBinaries(t)
 	for _, name := range strings.Fields(images) {
 		f, err := elf.Open(filepath.Join(dir, name))
 		if err != nil {

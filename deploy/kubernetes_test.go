@@ -21,6 +21,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 const manifests = "k8s/base"
@@ -352,9 +353,7 @@ func TestKubernetes_DescribesAFleet(t *testing.T) {
 
 // Each of these mistakes in the manifests is found and named.
 func TestKubernetes_MistakesAreFound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts the binaries many times")
-	}
+	longtest.Only(t, "starts the binaries many times")
 	w, files := newWorld(t), deployFiles(t)
 	for _, m := range []struct{ file, right, wrong, says string }{
 		{"statemanager.yaml", "args: [serve]", "args: [server]", "starts statemanager with [server]"},

@@ -9,14 +9,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // The checks must be able to fail: each of these mistakes, made in the module or in a file
 // that it reads, is found and named.
 func TestTerraform_MistakesAreFound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("evaluates the module a hundred times")
-	}
+	longtest.Only(t, "evaluates the module a hundred times")
 	w, files := newWorld(t), deployFiles(t)
 	for _, m := range []struct {
 		file, right, wrong string

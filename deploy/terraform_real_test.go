@@ -19,6 +19,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // runTerraform runs Terraform in dir, with no configuration of this machine.
@@ -50,9 +51,7 @@ var planned = regexp.MustCompile(`Plan: (\d+) to add, 0 to change, 0 to destroy`
 // Google's, whose provider needs a network. It accepts every expression, also while computed
 // values are unknown, and creates as many resources as these tests expect.
 func TestTerraform_PlansWithoutAProvider(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs terraform several times")
-	}
+	longtest.Only(t, "runs terraform several times")
 	files := deployFiles(t)
 	dir := t.TempDir()
 	for name, text := range files {

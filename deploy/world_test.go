@@ -6,8 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -16,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
@@ -29,6 +30,7 @@ type world struct {
 	metrics       map[string]bool
 	settings      map[string]map[string]bool // environment variables by command, such as "statemanager serve"
 	started       map[string]started         // by command and environment
+	programs      map[string]string          // where each binary is
 }
 
 // started is what came of a binary that was to start with some settings.
@@ -44,7 +46,7 @@ func (w *world) start(binary string, args, environment []string) (config string,
 	if s, ok := w.started[key]; ok {
 		return s.config, s.err
 	}
-	cmd := exec.Command(filepath.Join(builtIn, binary), append(slices.Clone(args), "--print-config")...)
+	cmd := exec.Command(w.programs[binary], append(slices.Clone(args), "--print-config")...)
 	cmd.Env = environment
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -73,7 +75,10 @@ func newWorld(t *testing.T) *world {
 			firestoretx.Events, firestoretx.Depots, firestoretx.Warehouses, firestoretx.Control, firestoretx.Discards, firestoretx.Replays, firestoretx.AlertAcks, firestoretx.Learned,
 			firestorelock.DefaultCollection, firestorelock.DefaultFenceCollection,
 		},
-		metrics: metricNames(), settings: environmentOf(t),
+		metrics: metricNames(), settings: environmentOf(t), programs: map[string]string{},
+	}
+	for _, name := range strings.Fields(images) {
+		w.programs[name] = clitest.Program(name).Path(t)
 	}
 	if err := w.readPubSub(t); err != nil {
 		t.Fatal(err)

@@ -71,14 +71,9 @@ func commandsIn(name, text string) []string {
 	return found
 }
 
-func TestMain(m *testing.M) { clitest.Main(m) }
-
 // Every command that documents and alerts tell people to type exists, with its
 // flags.
 func TestCommandsExist(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the commands; run without -short")
-	}
 	help := func(command string) error {
 		var args []string
 		for _, word := range words.FindAllString(interpolated.ReplaceAllString(command, "telemetry"), -1) {

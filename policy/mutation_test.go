@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // checks is everything this package holds the rules against.
@@ -74,9 +75,7 @@ type mutant struct {
 // TestMutants proves that the checks can fail: each finds the mistakes it is
 // there for, and none in the rules as they are.
 func TestMutants(t *testing.T) {
-	if testing.Short() {
-		t.Skip("checks hundreds of broken rules; they are pure functions without goroutines")
-	}
+	longtest.Only(t, "checks hundreds of broken rules; they are pure functions without goroutines")
 	for name, check := range checks {
 		if err := check(contract()); err != nil {
 			t.Errorf("%s: the rules themselves: %v", name, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -252,9 +253,7 @@ func TestCut_GivesMoreEffortWhereOrdersAreLeftOut(t *testing.T) {
 // steps no more CRITICAL orders are missed with all others in the problem than
 // without them, whether all orders are late or none.
 func TestSearch_MissesNoCriticalOrderForOthers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("searches for a minute; shorter tests run the same code")
-	}
+	longtest.Only(t, "searches for a minute")
 	const steps = 6000
 	for _, late := range []bool{false, true} {
 		for seed := range uint64(3) {

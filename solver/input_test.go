@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
 	"github.com/dronefleet/dronefleet/solver/model"
@@ -255,11 +256,7 @@ func spoiled(seed uint64) solver.Problem {
 }
 
 func FuzzSolve_PlansTheRestOfBadInputWithoutPanic(f *testing.F) {
-	seeds := uint64(200)
-	if testing.Short() {
-		seeds = 40
-	}
-	for seed := range seeds {
+	for seed := range longtest.Size(f, "seeds", uint64(40), 200) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

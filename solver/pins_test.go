@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/oracle"
 )
@@ -32,11 +33,11 @@ func pinned(p solver.Problem, seed uint64) solver.Problem {
 // is one of the problem without them.
 func TestSolve_ObeysPinsAndProhibitions(t *testing.T) {
 	sizes := [][2]int{{1, 3}, {3, 8}, {6, 25}, {12, 60}, {40, 400}} // above 300 orders in clusters
+	if !longtest.Full(t, "400 orders") {
+		sizes = sizes[:4]
+	}
 	for seed := range uint64(25) {
-		size := sizes[seed%5]
-		if testing.Short() && size[1] > 300 {
-			continue
-		}
+		size := sizes[seed%uint64(len(sizes))]
 		p := town(seed, size[0], size[1])
 		warm := solveChecked(t, p, solver.Options{Strategy: solver.Greedy})
 		p = pinned(p, seed)

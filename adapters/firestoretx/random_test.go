@@ -23,6 +23,7 @@ import (
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
@@ -37,10 +38,7 @@ func randomSeeds(t *testing.T) (first, last uint64) {
 		}
 		return first, last
 	}
-	if testing.Short() {
-		return 1, 2
-	}
-	return 1, 4
+	return 1, longtest.Size(t, "seeds", uint64(1), 4)
 }
 
 var (

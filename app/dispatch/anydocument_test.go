@@ -15,6 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // anyDocuments are documents of a small fleet. About one field in n has an odd value, and as many
@@ -116,10 +117,7 @@ func sums(rng *rand.Rand) map[string]any {
 func TestRunner_NoDocumentStopsACycle(t *testing.T) {
 	b := newBench(t)
 	runner := b.configured(t, b.store, dispatch.Config{Iterations: 20, MaxSilence: patient, AreaRadius: 13})
-	memory, seeds, ended := runner.NewMemory(), 12, 0
-	if testing.Short() {
-		seeds = 4
-	}
+	memory, seeds, ended := runner.NewMemory(), longtest.Size(t, "seeds", 4, 12), 0
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		batch := b.clients.Firestore.BulkWriter(context.Background())

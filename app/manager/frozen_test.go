@@ -20,6 +20,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
@@ -228,9 +229,7 @@ func (tr *traffic) awaitCommits() (slowest time.Duration) {
 // its connections and holds messages. They are committed by another one within 25 s,
 // and when it thaws it does no harm. docs/operate.md has what was measured.
 func TestManager_FrozenReplicaHoldsNothingForLong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a process is frozen for 20 s; run without -short")
-	}
+	longtest.Only(t, "a process is frozen for 20 s")
 	t.Parallel()
 	s := newSystem(t)
 	frozen := s.startProcess()

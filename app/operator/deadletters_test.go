@@ -23,6 +23,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
@@ -205,9 +206,7 @@ func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
 // F-DLQ-01, F-WIRE-03: a poison message of the largest size is truncated to what a letter
 // can hold, and is not redelivered for ever. A truncated letter is never replayed.
 func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("moves messages of 10 MB; run without -short")
-	}
+	longtest.Only(t, "moves messages of 10 MB")
 	b := openBusyOffice(t)
 	ctx := t.Context()
 	attributes := func(n, bytes int) map[string]string {

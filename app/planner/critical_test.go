@@ -12,6 +12,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -168,7 +169,7 @@ func idleDronesServeNoCriticalOrder(t tester, r planner.Result) {
 // F-OPT-07: the same with a hundred drones, a third of them away.
 func TestPlanner_ServesCriticalOrdersFirstWithManyDrones(t *testing.T) {
 	sizes, seeds := []int{150, 500}, uint64(3)
-	if testing.Short() {
+	if !longtest.Full(t, "500 orders, and three seeds") {
 		sizes, seeds = []int{150}, 1
 	}
 	for _, orders := range sizes {

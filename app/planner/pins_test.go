@@ -8,6 +8,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -33,10 +34,7 @@ func TestPlanner_FliesAPinnedOrderThatIsAlone(t *testing.T) {
 // F-OPR-05: over many cycles of a planner no plan breaks a pin or a prohibition: its
 // checker refuses none, and each stage of it obeys.
 func TestPlanner_ObeysPinsAndProhibitions(t *testing.T) {
-	seeds := uint64(6)
-	if testing.Short() {
-		seeds = 2
-	}
+	seeds := longtest.Size(t, "seeds", uint64(2), 6)
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w, p := newTown(8), newPlanner(t)

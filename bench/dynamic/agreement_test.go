@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // The replay without servers predicts the real system: the same orders, about as
@@ -13,9 +14,7 @@ import (
 // the bounds are wide and the speed is halved when it lags; whole hours agree
 // within a few percent.
 func TestOffline_AgreesWithTheRealSystem(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the real system for half a minute")
-	}
+	longtest.Only(t, "runs the real system for half a minute")
 	if os.Getenv(connect.FirestoreHost) != "" || os.Getenv(connect.PubSubHost) != "" {
 		t.Skip("the run starts its own embedded servers")
 	}

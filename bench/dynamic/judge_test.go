@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // Seeds and cities of the two sets must not meet, but for Paris.
@@ -48,11 +50,9 @@ func TestCompare_IsPaired(t *testing.T) {
 // at a time, is the same.
 func TestJudge_IsFairAndDeterministic(t *testing.T) {
 	c := &command{Simulated: 10 * time.Minute, Drones: 12, OrdersPerMinute: 3, Iterations: 20, judgeFlags: judgeFlags{
-		Set: "tuning", Judged: "planner", Cities: []string{"lyon"}, Runs: 2, BoundSteps: 50, Shock: 8, Failures: 6, FailedFor: time.Hour, Parallel: 2, Pace: 0.9,
+		Set: "tuning", Judged: "planner", Cities: []string{"lyon"}, BoundSteps: 50, Shock: 8, Failures: 6, FailedFor: time.Hour, Parallel: 2, Pace: 0.9,
 	}}
-	if testing.Short() {
-		c.Runs = 1
-	}
+	c.Runs = longtest.Size(t, "runs", 1, 2)
 	cells, err := c.cells(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -17,8 +17,6 @@ const (
 	statemanager = clitest.Program("statemanager")
 )
 
-func TestMain(m *testing.M) { clitest.Main(m) }
-
 // A wrong command line exits with 2, a command that fails with 1.
 func TestDronefleet_RefusesInOneLine(t *testing.T) {
 	hosts := connect.Config{}

@@ -20,8 +20,6 @@ import (
 
 const locktool = clitest.Program("locktool")
 
-func TestMain(m *testing.M) { clitest.Main(m) }
-
 // tool prepares a call of locktool without a terminal.
 func tool(t *testing.T, hosts connect.Config, args ...string) *exec.Cmd {
 	t.Helper()

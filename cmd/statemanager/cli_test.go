@@ -20,8 +20,6 @@ import (
 
 const statemanager = clitest.Program("statemanager")
 
-func TestMain(m *testing.M) { clitest.Main(m) }
-
 // A wrong command line exits with 2, a command that fails with 1.
 func TestCommands_RefuseInOneLine(t *testing.T) {
 	hosts := emutest.Hosts(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 	"github.com/dronefleet/dronefleet/policy"
@@ -138,17 +139,14 @@ func (f *fenced) judged(id domain.DecisionID, want policy.Reason) {
 	}
 }
 
-// onEachStore runs a test with the locks in Redis and in PostgreSQL, at the same time; in
-// short runs in Redis alone.
+// onEachStore runs a test with the locks in Redis and in PostgreSQL, at the same time.
 func onEachStore(t *testing.T, test func(*testing.T, storeserver.Server)) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		test(t, storeserver.Redis(t))
 	})
-	if testing.Short() {
-		return
-	}
 	t.Run("postgres", func(t *testing.T) {
+		longtest.Only(t, "starts PostgreSQL")
 		t.Parallel()
 		test(t, storeserver.Postgres(t))
 	})

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // startupPatience bounds the start of the official emulator, which runs on Java.
@@ -39,9 +40,14 @@ type officialEmulator struct {
 	process *exec.Cmd
 }
 
-// address returns host:port of the official emulator. Without one it skips the test.
+// address returns host:port of the official emulator: the one that
+// FIRESTORE_OFFICIAL_EMULATOR names, else one started for these tests, in the gate and where
+// it is installed. Without either it skips the test.
 func (o *officialEmulator) address(t testing.TB) string {
 	t.Helper()
+	if os.Getenv("FIRESTORE_OFFICIAL_EMULATOR") == "" {
+		longtest.Only(t, "starts the official emulator")
+	}
 	o.once.Do(o.find)
 	if o.broken != nil {
 		t.Fatalf("FIRESTORE_OFFICIAL_EMULATOR: %v", o.broken)

@@ -23,9 +23,6 @@ import (
 func onEach(t *testing.T, test func(t *testing.T, s *server)) {
 	t.Run("embedded", func(t *testing.T) { test(t, embedded(t)) })
 	t.Run("official", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("short: the official emulator takes seconds to start")
-		}
 		test(t, connect(t, official(t)))
 	})
 }

@@ -363,9 +363,6 @@ func (s *side) settle(_ context.Context, sub string, share int, call func(ids []
 // Google's emulator and compares results and status codes. PUBSUB_SEED sets the
 // first seed.
 func TestDifferential(t *testing.T) { // P-RPC-01, P-LIM-01, P-DEL-01, P-SEEK-01
-	if testing.Short() {
-		t.Skip("short: the official emulator takes seconds to start")
-	}
 	other, ours := connect(t, official(t)), embedded(t)
 	first := randomSeed(t)
 	for seed := first; seed < first+24; seed++ {

@@ -31,19 +31,20 @@ const beyondLease = 25 * time.Second
 // When this fails on the official side, the emulator has been repaired and its
 // difference can go. P-DEL-01, P-DEL-04
 func TestDeliberate_KeysOfBrokenStream(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short: the official emulator takes seconds to start")
-	}
-	t.Parallel()
-	other := connect(t, official(t))
-	if got := other.afterBrokenStream(beyondLease); got == orderedTotal {
-		t.Errorf("the official emulator delivered all %d messages: remove the difference from Deliberate", got)
-	} else {
-		t.Logf("official emulator: %d of %d messages in %v", got, orderedTotal, beyondLease)
-	}
-	if got := embedded(t).afterBrokenStream(time.Minute); got != orderedTotal {
-		t.Errorf("the embedded server delivered %d of %d messages", got, orderedTotal)
-	}
+	t.Run("embedded", func(t *testing.T) {
+		if got := embedded(t).afterBrokenStream(time.Minute); got != orderedTotal {
+			t.Errorf("%d of %d messages came", got, orderedTotal)
+		}
+	})
+	t.Run("official", func(t *testing.T) {
+		t.Parallel()
+		other := connect(t, official(t))
+		if got := other.afterBrokenStream(beyondLease); got == orderedTotal {
+			t.Errorf("all %d messages came: remove the difference from Deliberate", got)
+		} else {
+			t.Logf("%d of %d messages in %v", got, orderedTotal, beyondLease)
+		}
+	})
 }
 
 // renewal is how often a State Manager replaces its streams, see docs/decisions/0009.
@@ -52,20 +53,17 @@ const renewal = 7 * time.Second
 // A subscriber that half-closes its stream every few seconds and opens another one gets
 // the messages of all keys in the end, on both servers. P-DEL-01, P-DEL-04
 func TestConformance_RenewedStreamsGetAllKeys(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short: the official emulator takes seconds to start")
-	}
-	t.Parallel()
-	for name, s := range map[string]*server{"official": connect(t, official(t)), "embedded": embedded(t)} {
+	onEach(t, func(t *testing.T, s *server) {
+		t.Parallel()
 		sub := s.breakStream()
 		seen := map[string]bool{}
 		for began := time.Now(); len(seen) < orderedTotal && time.Since(began) < 5*time.Minute; {
 			s.receive(sub, renewal, seen, renews)
 		}
 		if len(seen) != orderedTotal {
-			t.Errorf("%s: %d of %d messages came within five minutes", name, len(seen), orderedTotal)
+			t.Errorf("%d of %d messages came within five minutes", len(seen), orderedTotal)
 		}
-	}
+	})
 }
 
 // afterBrokenStream lets one stream receive every message of an ordered

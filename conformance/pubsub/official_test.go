@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // officialEmulator finds or starts Google's emulator, once for all tests.
@@ -27,10 +29,13 @@ type officialEmulator struct {
 var google officialEmulator
 
 // official is the address of Google's Pub/Sub emulator: the one that
-// PUBSUB_OFFICIAL_EMULATOR names, else one started for these tests when the Google
-// Cloud CLI has it. Without either the test is skipped.
+// PUBSUB_OFFICIAL_EMULATOR names, else one started for these tests, in the gate and when the
+// Google Cloud CLI has it. Without either the test is skipped.
 func official(t *testing.T) (addr string) {
 	t.Helper()
+	if os.Getenv("PUBSUB_OFFICIAL_EMULATOR") == "" {
+		longtest.Only(t, "starts the official emulator")
+	}
 	google.once.Do(google.find)
 	if google.broken != nil {
 		t.Fatalf("official Pub/Sub emulator: %v", google.broken)

@@ -13,6 +13,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/devrun"
 )
@@ -21,9 +22,7 @@ import (
 // the fleet dearer unseen. A slow machine makes it cheaper: more reports share a
 // write.
 func TestMeasuredWritesHold(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds of real time; run without -short")
-	}
+	longtest.Only(t, "takes ten seconds of real time")
 	if os.Getenv(connect.FirestoreHost) != "" || os.Getenv(connect.PubSubHost) != "" {
 		t.Skip("the run starts the embedded servers by design; there is nothing to compare on others")
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // The page under test, and the folder from which it starts.
@@ -43,9 +45,7 @@ const patience = 5 * time.Minute
 // TestGameDay plays the page: it builds as the page says, once, and then goes
 // through every exercise in a shell of its own, all at the same time.
 func TestGameDay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs whole fleets in real time; run without -short")
-	}
+	longtest.Only(t, "runs whole fleets in real time")
 	for _, tool := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("the page needs %s, which is not installed", tool)

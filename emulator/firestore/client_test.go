@@ -14,14 +14,13 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // Fifty goroutines increment a counter ten times each, with the real client. No update
 // is lost, and no goroutine exhausts the client's five attempts (E-TX-08).
 func TestClient_IncrementsHotCounter(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds, because the client pauses up to a second after an abort")
-	}
+	longtest.Only(t, "takes seconds, because the client pauses up to a second after an abort")
 	ctx := testContext(t)
 	c := newClient(t, serverUnderTest(t))
 	ref := c.Doc("counters/hot")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // With these variables set, the test binary runs a durable server, prints its address
@@ -104,10 +105,7 @@ func TestDurability_KillUnderLoad(t *testing.T) {
 		t.Run(sync.String(), func(t *testing.T) {
 			dir := t.TempDir()
 			pairs := make([]pair, 8)
-			rounds := 6
-			if testing.Short() {
-				rounds = 2
-			}
+			rounds := longtest.Size(t, "rounds", 2, 6)
 			for round := range rounds {
 				addr, kill := child(t, dir, sync)
 				newest := checkPairs(t, addr, pairs, round)

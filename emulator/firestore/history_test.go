@@ -15,6 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/history"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // Random transactions, plain commits, reads and queries work on few documents, with
@@ -22,11 +23,7 @@ import (
 // connections. The server's record and what the clients saw must both be strictly
 // serializable, and transfers must keep the sum (E-PR-03, E-TX-05, E-TX-11).
 func TestHistory_RandomUnderFaults(t *testing.T) {
-	seeds := []uint64{1, 2, 3}
-	if testing.Short() {
-		seeds = seeds[:1]
-	}
-	for _, seed := range seeds {
+	for seed := uint64(1); seed <= longtest.Size(t, "seeds", uint64(1), 3); seed++ {
 		for _, durable := range []bool{false, true} {
 			t.Run(fmt.Sprintf("seed %d durable %v", seed, durable), func(t *testing.T) {
 				opts := Options{}

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -166,9 +167,7 @@ func (c *freezable) Write(data []byte) (int, error) {
 // A client that is frozen, and set no deadline on its stream, is noticed after 20 s. It
 // would get the same messages again and again, because it seems to be idle.
 func TestDelivery_FrozenClientLosesItsStream(t *testing.T) { // P-DEL-01
-	if testing.Short() {
-		t.Skip("the server notices after 20 s; run without -short")
-	}
+	longtest.Only(t, "the server notices after 20 s")
 	t.Parallel()
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("orders")

@@ -25,6 +25,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/sim/devrun"
 	"github.com/dronefleet/dronefleet/solver"
 )
@@ -141,9 +142,7 @@ func (s *shared) end() {
 // browser complains about fails the test, except for a connection that the test breaks.
 func page(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a browser is too slow for -short")
-	}
+	longtest.Only(t, "a browser is too slow for -short")
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Skip("chromium is not installed")
 	}

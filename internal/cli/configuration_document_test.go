@@ -19,9 +19,6 @@ const configurationDocument = "../../docs/configuration.md"
 // The tables of docs/configuration.md are what the binaries print. Run with -update to
 // rewrite them.
 func TestConfigurationDocument_IsCurrent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the binaries; the whole run checks it")
-	}
 	text, err := os.ReadFile(configurationDocument)
 	if err != nil {
 		t.Fatal(err)

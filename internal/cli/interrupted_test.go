@@ -20,9 +20,6 @@ import (
 // before its result has not, and its exit status must tell a scheduler. A service that
 // never began to serve has failed.
 func TestMain_ExitCodeAfterAnInterrupt(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the commands; the whole run checks it")
-	}
 	start := func(t *testing.T, hosts connect.Config, line string) *exec.Cmd {
 		args := strings.Fields(line)
 		cmd := exec.CommandContext(t.Context(), clitest.Program(args[0]).Path(t), args[1:]...)

@@ -10,9 +10,6 @@ import (
 
 // All wrong settings are listed at once, and nothing was started.
 func TestOptimizer_ListsEveryWrongSetting(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the optimizer; the whole run checks it")
-	}
 	for _, c := range []struct {
 		environment, args []string
 		want              string

@@ -15,8 +15,6 @@ import (
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
 // An error counts as an interrupt only if nothing else went wrong.
@@ -87,7 +85,7 @@ const asProgram = "DRONEFLEET_TEST_COMMAND"
 func TestMain(m *testing.M) {
 	switch command := os.Getenv(asProgram); command {
 	case "":
-		clitest.Main(m)
+		os.Exit(m.Run())
 	case "single":
 		os.Args = []string{"single"}
 		Main(&single{}, "A program without commands.")

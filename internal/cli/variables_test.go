@@ -15,9 +15,6 @@ import (
 // One environment serves every program: none reports another's variables as
 // misspelled. A misspelled one is reported in addition to any other error.
 func TestMain_ReportsOnlyMisspelledVariables(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the commands; the whole run checks it")
-	}
 	programs := []string{"dronefleet", "optimizer", "statemanager"}
 	variables := map[string]bool{}
 	for _, program := range programs {

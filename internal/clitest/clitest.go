@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,55 +24,40 @@ const Patience = 2 * time.Minute
 // needs it.
 type Program string
 
-// ProgramsFolder is the variable that names a folder of programs that are built
-// already. The gate sets it, because linking takes longer than most tests.
-const ProgramsFolder = "CLITEST_PROGRAMS"
-
-// builds holds what Path has built in this process.
-var builds struct {
-	mu     sync.Mutex
-	folder string
-	errs   map[Program]error
+// built holds what Path has found in this process.
+var built struct {
+	mu    sync.Mutex
+	paths map[Program]string
 }
 
-// Main runs a package's tests, removes the programs they built and exits.
-func Main(m *testing.M) {
-	code := m.Run()
-	if builds.folder != "" {
-		_ = os.RemoveAll(builds.folder) // temporary files
-	}
-	os.Exit(code)
-}
-
-// Path returns where the program's binary is, and builds it once unless
-// ProgramsFolder has it. The test binary's TestMain must call Main.
+// Path returns where the program's binary is. "go run" links it and keeps it in the build
+// cache, so that all packages and later runs share it until a source file changes.
 func (p Program) Path(t testing.TB) string {
 	t.Helper()
-	if folder := os.Getenv(ProgramsFolder); folder != "" {
-		return filepath.Join(folder, string(p))
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if path, known := built.paths[p]; known {
+		return path
 	}
-	builds.mu.Lock()
-	defer builds.mu.Unlock()
-	if builds.folder == "" {
-		dir, err := os.MkdirTemp("", "clitest")
+	path := ""
+	for range 2 { // the run that links prints a temporary file, the next one the cached copy
+		cmd := exec.Command("go", "run", "-exec=echo", "github.com/dronefleet/dronefleet/cmd/"+string(p))
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("build %s: %v\n%s", p, err, errs.String())
 		}
-		builds.folder, builds.errs = dir, map[Program]error{}
-	}
-	binary := filepath.Join(builds.folder, string(p))
-	err, built := builds.errs[p]
-	if !built {
-		out, failed := exec.Command("go", "build", "-o", binary, "github.com/dronefleet/dronefleet/cmd/"+string(p)).CombinedOutput()
-		if failed != nil {
-			err = fmt.Errorf("build %s: %w\n%s", p, failed, out)
+		path = strings.TrimSpace(string(out))
+		if _, err := os.Stat(path); err == nil {
+			break
 		}
-		builds.errs[p] = err
 	}
-	if err != nil {
-		t.Fatal(err)
+	if built.paths == nil {
+		built.paths = map[Program]string{}
 	}
-	return binary
+	built.paths[p] = path
+	return path
 }
 
 // Command prepares a call of the program against hosts. Its environment names

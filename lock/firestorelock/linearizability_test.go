@@ -13,6 +13,7 @@ import (
 	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
 
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 	"github.com/dronefleet/dronefleet/lock/internal/history"
@@ -31,11 +32,8 @@ func (c skewedClock) Now() time.Time { return c.Clock.Now().Add(c.offset) }
 func runTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("LOCK_HISTORY")
-	switch {
-	case text == "" && testing.Short():
-		return time.Second
-	case text == "":
-		return 2 * time.Second
+	if text == "" {
+		return longtest.Size(t, "of recording", time.Second, 2*time.Second)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

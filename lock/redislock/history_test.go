@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/history"
 	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
@@ -153,9 +154,7 @@ func TestBackend_FencesKeepLateWritesOut(t *testing.T) {
 
 // B-05, L-TST-02: what is broken is refused on server time too, and in real time.
 func TestCheck_RefusesTracesOfBrokenBackends(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs twenty broken backends against a real clock; the history package does it in simulated time")
-	}
+	longtest.Only(t, "runs twenty broken backends against a real clock; the history package does it in simulated time")
 	t.Parallel()
 	client := dial(t, startRedis(t).Addr())
 	open := func(t *testing.T) lock.Backend {

@@ -10,23 +10,22 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
-var limit = flag.Int("limit", 0, "explore `states` of each world, beyond which no level is begun; default 50000, with -short 3000")
+var limit = flag.Int("limit", 0, "explore `states` of each world, beyond which no level is begun; default 3000, and 500000 in the gate")
 
-func statesOfEach() int {
-	switch {
-	case *limit > 0:
+func statesOfEach(t *testing.T) int {
+	if *limit > 0 {
 		return *limit
-	case testing.Short():
-		return 3_000
 	}
-	return 50_000
+	return longtest.Size(t, "states of each world", 3_000, 500_000)
 }
 
 // All invariants of doc.go hold in every history of every world, to the depth that the
 // test logs.
 func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
+	limit := statesOfEach(t)
 	var mu sync.Mutex
 	var states int
 	seen := map[string]bool{}
@@ -34,12 +33,12 @@ func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
 		for _, w := range Worlds {
 			t.Run(w.Name, func(t *testing.T) {
 				t.Parallel()
-				r := Explore(w, Contract(DefaultLimits()), statesOfEach())
+				r := Explore(w, Contract(DefaultLimits()), limit)
 				t.Log(r)
 				if r.Violation != nil {
 					t.Errorf("%s\n%s", r.Violation, r.Story)
 				}
-				if known := w.States; 0 < known && known <= statesOfEach() && (!r.Whole || r.States != known) {
+				if known := w.States; 0 < known && known <= limit && (!r.Whole || r.States != known) {
 					t.Errorf("%d states, whole %t; want all %d: correct the world, or what is modelled", r.States, r.Whole, known)
 				}
 				mu.Lock()
@@ -52,12 +51,12 @@ func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
 		}
 	})
 	t.Logf("%d states", states)
-	if testing.Short() {
-		return
-	}
 	// The exploration proves nothing unless its histories reach these outcomes.
 	wanted := slices.Clone(outcomesToSee)
-	if *limit >= longRun {
+	switch {
+	case limit < 50_000:
+		return
+	case limit >= longRun:
 		wanted = append(wanted, outcomesOfLongRuns...)
 	}
 	for _, want := range wanted {
@@ -65,7 +64,7 @@ func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
 			t.Errorf("no history reaches outcome %q", want)
 		}
 	}
-	if least := 1_000_000; *limit == 0 && states < least {
+	if least := 1_000_000; states < least {
 		t.Errorf("explored %d states, want at least %d", states, least)
 	}
 }

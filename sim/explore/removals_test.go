@@ -3,10 +3,12 @@ package explore
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -860,8 +862,8 @@ func TestExplore_NoticesEveryRemovedRule(t *testing.T) {
 			switch {
 			case r.why != "":
 				limit = 3_000
-			case testing.Short() && r.steps > 5:
-				t.Skipf("takes seconds: it searches every history of up to %d steps; run without -short", r.steps)
+			case r.steps > 5:
+				longtest.Only(t, "searches every history of up to "+strconv.Itoa(r.steps)+" steps")
 			}
 			got := r.explore(limit)
 			switch {

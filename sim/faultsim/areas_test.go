@@ -5,6 +5,7 @@ import (
 	"time"
 
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"google.golang.org/grpc/codes"
 )
 
@@ -14,10 +15,7 @@ import (
 func TestSimulation_HandsOrdersOverUnderKills(t *testing.T) {
 	needsEmbedded(t)
 	t.Parallel()
-	length := *duration + *duration/2
-	if testing.Short() {
-		length = *duration
-	}
+	length := longtest.Size(t, "of machine time with faults", *duration, *duration+*duration/2)
 	// Most orders are too heavy for the drones of the area that plans them, so one is handed
 	// over as soon as a cycle comes to its end between the kills. At this speed a busy machine
 	// keeps up with the fleet.

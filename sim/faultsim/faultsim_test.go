@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 var (
@@ -46,10 +47,7 @@ const maxHeap = 512 << 20
 // dead-lettered.
 func TestSimulation_SurvivesEveryFaultOfThePlan(t *testing.T) {
 	needsEmbedded(t)
-	n := *seeds
-	if testing.Short() {
-		n = 1
-	}
+	n := longtest.Size(t, "seeds", min(1, *seeds), *seeds)
 	for s := *seed; s < *seed+uint64(n); s++ {
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
 			t.Parallel()

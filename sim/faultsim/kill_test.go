@@ -18,6 +18,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // These variables hold the servers' addresses and turn the test binary into a
@@ -81,9 +82,7 @@ var killPaces = []pace{8, 4, 2}
 // SIGKILL at random moments, three at a time, lose nothing and apply nothing twice.
 func TestSimulation_SurvivesSIGKILL(t *testing.T) {
 	needsEmbedded(t)
-	if testing.Short() {
-		t.Skip("tens of processes; run without -short")
-	}
+	longtest.Only(t, "tens of processes")
 	t.Parallel()
 	for _, pace := range killPaces {
 		r := runUnderKills(t, pace)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -53,9 +54,7 @@ func (p pace) of(d time.Duration) time.Duration {
 // look up what others have done meanwhile is caught.
 func TestSimulation_SurvivesFrozenProcesses(t *testing.T) {
 	needsEmbedded(t)
-	if testing.Short() {
-		t.Skip("takes a whole simulation; run without -short")
-	}
+	longtest.Only(t, "takes a whole simulation")
 	var plan []plannedFault
 	for i := range 8 {
 		at := time.Duration(15*i+8) * time.Second
@@ -121,9 +120,7 @@ func TestSimulation_SurvivesFrozenProcesses(t *testing.T) {
 // message is redelivered: a product that acks instead loses it.
 func TestSimulation_SurvivesAnOutageOfMinutes(t *testing.T) {
 	needsEmbedded(t)
-	if testing.Short() {
-		t.Skip("takes a whole simulation; run without -short")
-	}
+	longtest.Only(t, "takes a whole simulation")
 	outage := plannedFault{
 		at: 10 * time.Second, lasts: 3 * time.Minute, what: faultFirestoreOutage,
 		rule: &fsfault.Rule{Owner: productOwner, Do: fsfault.Fail(codes.Unavailable)},

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 func TestShrink_KeepsOnlyWhatTheFailureNeeds(t *testing.T) {
@@ -49,7 +50,7 @@ func TestShrink_FindsTheFaultThatABrokenVariantNeeds(t *testing.T) {
 		{at: 8 * time.Second, what: faultKillOptimizer},
 		{at: 9 * time.Second, what: faultDroneSilent, lasts: 5 * time.Second},
 	}
-	if testing.Short() {
+	if !longtest.Full(t, "a plan of six faults") {
 		plan = plan[2:4]
 	}
 	small, err := Shrink(t.Context(), Config{

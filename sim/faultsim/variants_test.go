@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
@@ -243,9 +244,7 @@ func moreFences(d document) bool {
 // which always has poison, an outage of Firestore and lost answers.
 func TestSimulation_CatchesBrokenVariants(t *testing.T) {
 	needsEmbedded(t)
-	if testing.Short() {
-		t.Skip("each takes a whole simulation; run without -short")
-	}
+	longtest.Only(t, "each takes a whole simulation")
 	for _, v := range []struct {
 		name, caught string
 		interceptors func() []grpc.DialOption

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
 	"github.com/dronefleet/dronefleet/solver"
 )
@@ -13,9 +14,7 @@ import (
 // F-AMD-01 F-AMD-02: what the planner decides about missions under way is accepted by the
 // rules of production and flown by the drones, and it brings more CRITICAL orders in time.
 func TestRun_AmendsMissionsUnderWay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans 50 minutes twice; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans 50 minutes twice")
 	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 5, Seed: 3, Duration: 50 * time.Minute, Drones: 20}
 	without := run(t, s, solver.SISR)
@@ -36,9 +35,7 @@ func TestRun_AmendsMissionsUnderWay(t *testing.T) {
 // F-CHG-01: no more drones charge at once than there are slots; the others wait, and fewer
 // orders are in time for it.
 func TestRun_NoMoreDronesChargeThanSlots(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans 40 minutes twice; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans 40 minutes twice")
 	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 4, Seed: 3, Duration: 40 * time.Minute, Drones: 12, Amend: true, Standby: true, Slots: 1}
 	cfg := planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}, Position: true}
@@ -56,9 +53,7 @@ func TestRun_NoMoreDronesChargeThanSlots(t *testing.T) {
 // F-AMD-06: what the planner decides about drones without orders is accepted by the rules of
 // production and flown, and it brings more CRITICAL orders in time.
 func TestRun_DronesWaitWhereOrdersAreExpected(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans 70 minutes twice; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans 70 minutes twice")
 	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 6, Seed: 3, Duration: 70 * time.Minute, Quiet: 20 * time.Minute, Drones: 30, Amend: true}
 	cfg := planner.Config{Options: solver.Options{Iterations: 20, Workers: 1}, Position: true}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
 	"github.com/dronefleet/dronefleet/solver"
@@ -34,9 +35,7 @@ func runWith(t *testing.T, s plannersim.Scenario, cfg planner.Config) plannersim
 // baseline, with a busy fleet, an overloaded one and one hit by bursts. At most
 // one HIGH order in twenty is late.
 func TestPlanner_LeadsOnCriticalOrders(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans nine days; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans nine days")
 	t.Parallel()
 	for name, s := range map[string]plannersim.Scenario{
 		"busy":       {PerMinute: 4, Seed: 1},
@@ -60,9 +59,7 @@ func TestPlanner_LeadsOnCriticalOrders(t *testing.T) {
 
 // F-OPT-04: an overloaded fleet delivers every order once the load ends.
 func TestPlanner_DeliversEveryOrderAfterOverload(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans seven hours; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans seven hours")
 	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 8, Drones: 20, Duration: 7 * time.Hour, Quiet: 6 * time.Hour, Seed: 5}
 	for p, class := range run(t, s, solver.SISR).Priorities {
@@ -75,9 +72,7 @@ func TestPlanner_DeliversEveryOrderAfterOverload(t *testing.T) {
 // In a city with short distances all CRITICAL orders are in time, even at twice
 // the load that the fleet could carry with one order per flight.
 func TestPlanner_ServesAllCriticalOrdersInACity(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans two days of a city; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans two days of a city")
 	t.Parallel()
 	for seed := uint64(1); seed <= 2; seed++ {
 		r := run(t, plannersim.Scenario{World: plannersim.City, PerMinute: 6, Seed: seed}, solver.SISR)
@@ -90,9 +85,7 @@ func TestPlanner_ServesAllCriticalOrdersInACity(t *testing.T) {
 // F-OPT-07: with a third of the drones waiting at hospitals, looking ahead brings
 // more CRITICAL orders in time than the search alone.
 func TestPlanner_LeadsWithDronesAwayFromTheDepot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans eight hours; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans eight hours")
 	t.Parallel()
 	ours, alone := 0, 0
 	for seed := range uint64(2) {
@@ -106,9 +99,7 @@ func TestPlanner_LeadsWithDronesAwayFromTheDepot(t *testing.T) {
 }
 
 func TestRun_IsDeterministic(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans 40 minutes twice; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans 40 minutes twice")
 	t.Parallel()
 	s := plannersim.Scenario{Duration: 40 * time.Minute, PerMinute: 6, Burst: 2, Seed: 3, Away: 0.3}
 	a, b := run(t, s, solver.SISR), run(t, s, solver.SISR)
@@ -165,9 +156,7 @@ func TestScenario_ShocksAddUrgentOrdersOfOneHospital(t *testing.T) {
 // A drone that fails loses no order: each is delivered, pending or held. Those that wait
 // at the end are those whose parcels are aboard failed drones.
 func TestRun_HoldsWhatIsAboardFailedDrones(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plans two and a half hours; shorter tests run the same code")
-	}
+	longtest.Only(t, "plans two and a half hours")
 	s := plannersim.Scenario{Duration: 150 * time.Minute, Quiet: 90 * time.Minute, Drones: 30, PerMinute: 3, Seed: 2, Failures: plannersim.Failures{PerHour: 12, Lasts: time.Hour}}
 	r := run(t, s, solver.Greedy)
 	created := 0

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
 )
@@ -75,10 +76,7 @@ func replayed(t *testing.T, p *problem, sol *solution) map[int]bool {
 }
 
 func TestSearch_EverySolutionCanBeFlown(t *testing.T) {
-	steps := 300
-	if testing.Short() {
-		steps = 20
-	}
+	steps := longtest.Size(t, "steps", 20, 300)
 	for name, scenario := range map[string]plannersim.Scenario{
 		"paris": {Duration: 40 * time.Minute, Drones: 12, PerMinute: 5, Seed: 3},
 		"city":  {Duration: 40 * time.Minute, Drones: 12, PerMinute: 5, Seed: 3, World: plannersim.City},

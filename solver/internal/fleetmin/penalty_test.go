@@ -3,6 +3,7 @@ package fleetmin
 import (
 	"testing"
 
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver/internal/pdp/pdptest"
 	"github.com/dronefleet/dronefleet/solver/internal/search"
 )
@@ -133,9 +134,7 @@ func TestWorker_RepairCompletesAPenalisedSearch(t *testing.T) {
 
 // Where complete states are rare, an annealing returns to them again and again.
 func TestWorker_AnnealIsNeverAstrayForLong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow under -race, which finds nothing in code of one goroutine; run without -short")
-	}
+	longtest.Only(t, "slow under -race, which finds nothing in code of one goroutine")
 	for seed := range uint64(5) {
 		w := newTestWorker(pdptest.IdenticalFleet(seed, 60, 30), seed)
 		spent := budget(8000)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 	"github.com/dronefleet/dronefleet/solver/internal/pdp/pdptest"
 	"github.com/dronefleet/dronefleet/solver/internal/search"
@@ -235,9 +236,7 @@ func TestSetQuotas_OnlyWhereTheyAreCertain(t *testing.T) {
 // always where that leaves out less, at whatever cost, mostly where it only costs
 // less.
 func TestImprove_GeneratesTheRoutesThatAreMissing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow under -race, which finds nothing in code of one goroutine; run without -short")
-	}
+	longtest.Only(t, "slow under -race, which finds nothing in code of one goroutine")
 	const problems = 120
 	searched, improved := 0, 0
 	for seed := range uint64(problems) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 const database = "projects/p/databases/d"
@@ -165,10 +166,8 @@ func TestFile_RefusesFlippedBit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stride := 29 // of bytes; coprime to 8, so that all bits of a byte are flipped
-	if testing.Short() {
-		stride = 101
-	}
+	// Coprime to 8, so that all bits of a byte are flipped.
+	stride := longtest.Size(t, "bytes from flip to flip", 101, 29)
 	flipped, refused := 0, 0
 	for at := 0; at < len(content); at += stride {
 		bit := byte(1) << (at % 8)

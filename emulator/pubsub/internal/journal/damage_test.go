@@ -14,6 +14,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
 // fill makes a journal with records of every kind and returns its file and what
@@ -67,10 +68,8 @@ func open(t *testing.T, path string, content []byte) (*journal.State, error) {
 // what was stored because the bit is in an unused place.
 func TestOpen_NeverServesFlippedBit(t *testing.T) { // P-DUR-01
 	path, content, want := fill(t)
-	stride := 2003 // a prime, so that every position in a byte and a record comes up
-	if testing.Short() {
-		stride = 8009
-	}
+	// A prime, so that every position in a byte and a record comes up.
+	stride := longtest.Size(t, "bits from flip to flip", 16007, 2003)
 	flips, refused := 0, 0
 	for bit := 0; bit < 8*len(content); bit += stride {
 		content[bit/8] ^= 1 << (bit % 8)
