@@ -170,7 +170,14 @@ type Cycle struct {
 	EndedAt      time.Time
 	Outcome      CycleOutcome
 	Detail       string
+	// WithoutOrders is how many cycles that found no orders the record stands for, see
+	// QuietCycleID; 0 for the record of one cycle.
+	WithoutOrders int
 }
+
+// QuietCycleID is the id of an area's one record of all its cycles without orders: how many
+// there were, and the latest of them.
+func QuietCycleID(area DepotID) CycleID { return CycleID("quiet-" + area) }
 
 // PlannedFor reports whether the cycle planned for a depot.
 func (c Cycle) PlannedFor(depot DepotID) bool {

@@ -15,6 +15,9 @@ type Wait struct {
 	// CycleID and SnapshotTime are of that cycle; empty if none is on record.
 	CycleID      CycleID
 	SnapshotTime time.Time
+	// WithoutOrders counts the cycles like that one, if it found no orders and so has no
+	// record of its own.
+	WithoutOrders int
 	// Reason is the cycle's, with its detail after ": ", or one of the Wait
 	// constants.
 	Reason string
@@ -26,7 +29,7 @@ type Wait struct {
 const (
 	WaitNoDepot   = "no_depot"         // there is no depot, so no cycle runs
 	WaitNoCycle   = "no_cycle"         // no complete cycle of the depot is on record
-	WaitNotSeen   = "not_seen_yet"     // the order became PENDING, or the area's to plan, after the cycle's snapshot
+	WaitNotSeen   = "not_seen_yet"     // the order became PENDING, or the area's to plan, after the snapshot of the cycle, or the cycle found no orders
 	WaitPlanned   = "decision_pending" // the cycle gave it to a drone; the decision is not applied, or was rejected
 	WaitNotListed = "not_listed"       // the cycle left it, with more orders than its record holds
 	WaitLeftOut   = "left_out"         // no plan can use the order as it is; the detail says why
@@ -52,6 +55,7 @@ type depotWaits struct {
 	wait     Wait // without reason and obstacles
 	planned  []DepotID
 	complete bool // every order that the cycle left is in unserved
+	quiet    bool // the cycle found no orders
 	unserved map[OrderID]UnservedOrder
 	leftOut  []string
 }
@@ -81,7 +85,8 @@ func (w *Waits) AddDepot(id DepotID, c *Cycle) {
 	d := depotWaits{wait: Wait{DepotID: id}, planned: []DepotID{id}}
 	if c != nil {
 		d.planned = append(d.planned, c.DepotIDs...)
-		d.wait.CycleID, d.wait.SnapshotTime, d.leftOut = c.ID, c.SnapshotTime, c.LeftOut
+		d.wait.CycleID, d.wait.SnapshotTime, d.wait.WithoutOrders = c.ID, c.SnapshotTime, c.WithoutOrders
+		d.leftOut, d.quiet = c.LeftOut, c.Orders == 0
 		d.unserved = make(map[OrderID]UnservedOrder, len(c.Unserved))
 		for _, u := range c.Unserved {
 			d.unserved[u.OrderID] = u
@@ -161,6 +166,8 @@ func (d depotWaits) of(o Order) Wait {
 		w.Reason = WaitNotSeen
 	case leftOut:
 		w.Reason = WaitLeftOut + ": " + detail
+	case d.quiet:
+		w.Reason = WaitNotSeen
 	case d.complete:
 		w.Reason = WaitPlanned
 	default:

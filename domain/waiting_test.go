@@ -70,7 +70,7 @@ func TestWaits_SayWhatTheLatestCycleFound(t *testing.T) {
 func TestWaits_SpeakOfTheAreaThatPlansTheOrder(t *testing.T) {
 	var waits domain.Waits
 	waits.AddDepot("first", &domain.Cycle{ID: "C-1", SnapshotTime: noon, Orders: 1, Unserved: []domain.UnservedOrder{{OrderID: "O-1", Reason: "no_drone_free"}}})
-	waits.AddDepot("next", &domain.Cycle{ID: "C-2", DepotIDs: []domain.DepotID{"next", "beside"}, SnapshotTime: noon})
+	waits.AddDepot("next", &domain.Cycle{ID: "C-2", DepotIDs: []domain.DepotID{"next", "beside"}, SnapshotTime: noon, Orders: 1, Assigned: 1})
 	before, after := noon.Add(-time.Second), noon.Add(time.Second)
 	for _, c := range []struct {
 		planner      domain.DepotID
@@ -145,6 +145,22 @@ func TestWait_ShortSaysFirstWhatNoWaitingMends(t *testing.T) {
 		w := domain.Wait{Reason: reason, Obstacles: domain.Obstacles{Busy: 1}}
 		if got := w.Short(); got != want || w.Hopeless() == (want == "0 free; 1 busy") {
 			t.Errorf("%s: %q, hopeless %t; want %q", reason, got, w.Hopeless(), want)
+		}
+	}
+}
+
+// F-ORD-05: a cycle that found no orders cannot have given one to a drone.
+func TestWaits_KnowCyclesWithoutOrders(t *testing.T) {
+	var waits domain.Waits
+	waits.AddDepot("D", &domain.Cycle{ID: domain.QuietCycleID("D"), SnapshotTime: noon, WithoutOrders: 14, LeftOut: []string{"order O-9: lost"}})
+	for id, want := range map[domain.OrderID]string{"O-1": domain.WaitNotSeen, "O-9": "left_out: lost"} {
+		for _, since := range []time.Time{noon.Add(-time.Hour), noon.Add(time.Second)} {
+			if id == "O-9" && since.After(noon) {
+				continue
+			}
+			if w := waits.Of(pending(id, since)); len(w) != 1 || w[0].Reason != want || w[0].WithoutOrders != 14 || !w[0].SnapshotTime.Equal(noon) {
+				t.Errorf("%s since %s: %+v, want %s", id, since, w, want)
+			}
 		}
 	}
 }

@@ -483,7 +483,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		{"cycles/C1", entity.Cycle{}, map[string]any{
 			"depotId": "DEPOT-1", "depotIds": []any{"DEPOT-1", "DEPOT-2"}, "outcome": "PUBLISHED", "detail": "a test", "fence": "000000000000017", "holder": "h", "objective": "none",
 			"snapshotTime": at(1), "startedAt": at(2), "endedAt": at(3), "drones": 1, "orders": 2, "missions": 3, "amended": 2, "exchanged": 6, "flights": 5, "assigned": 4, "handedOver": 6, "standby": 7,
-			"readMs": 5, "solveMs": 6, "publishMs": 7, "distanceKm": 8.5, "leftOut": []any{"order O9"},
+			"readMs": 5, "solveMs": 6, "publishMs": 7, "distanceKm": 8.5, "withoutOrders": 23, "leftOut": []any{"order O9"},
 			"unserved": []any{map[string]any{
 				"orderId": "O2", "reason": "out_of_range", "freeDrones": 11, "busyDrones": 12, "notAllowed": 22, "warehouse": 13, "payload": 14, "coldChain": 15, "range": 16,
 				"battery": 17, "taken": 18, "reserve": 19, "unused": 20, "deadline": 21,

@@ -91,3 +91,44 @@ func TestAPI_SaysWhyAnOrderWaitsAsTheCommandLineDoes(t *testing.T) {
 		}
 	}
 }
+
+// F-OPT-03, F-ORD-05: cycles without orders are known to the API, the stream and the command
+// line, so that an order that comes next is not said to have no cycles.
+func TestAPI_ShowsCyclesWithoutOrders(t *testing.T) {
+	s := serve(t)
+	ctx := t.Context()
+	if err := s.store.Setup(ctx, []domain.Depot{{ID: "DEPOT-1", Position: home}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	const quiet = "quiet-DEPOT-1"
+	s.cycle()
+	page := s.watch("/api/v1/stream?kinds=cycle", "")
+	page.has("cycle/"+quiet, `"withoutOrders":1`)
+	s.cycle()
+	page.has("cycle/"+quiet, `"withoutOrders":2`)
+	var list struct{ Cycles []entity.Cycle }
+	if s.get("/api/v1/cycles", http.StatusOK, &list); len(list.Cycles) != 1 || list.Cycles[0].ID != quiet || list.Cycles[0].WithoutOrders != 2 {
+		t.Errorf("API: cycles %+v", list.Cycles)
+	}
+	if err := s.store.IngestOrder(ctx, domain.OrderRequest{ID: "NEXT", OrderContent: domain.OrderContent{Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: home}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var o entity.WaitingOrder
+	if s.get("/api/v1/orders/NEXT", http.StatusOK, &o); len(o.Waiting) != 1 || o.Waiting[0].Reason != domain.WaitNotSeen || o.Waiting[0].WithoutOrders != 2 || o.Waiting[0].SnapshotTime == nil {
+		t.Errorf("API: the order waits %+v", o.Waiting)
+	}
+	var out strings.Builder
+	desk := operator.Desk{Store: s.store, Locks: s.locks, PubSub: s.clients.PubSub, Now: time.Now, Out: &out}
+	for _, err := range []error{
+		desk.Audit(ctx, operator.SubjectOrder, "NEXT"), desk.Audit(ctx, operator.SubjectCycle, quiet), desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"waits: depot DEPOT-1: not_seen_yet", "the latest recorded of 2 cycles without orders", "the latest of 2 cycles without orders", "depot DEPOT-1 0s ago"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the command line does not say %q:\n%s", want, out.String())
+		}
+	}
+}

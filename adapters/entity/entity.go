@@ -188,6 +188,8 @@ type Wait struct {
 	CycleID      domain.CycleID `json:"cycleId,omitempty"`
 	SnapshotTime Time           `json:"snapshotTime,omitempty"`
 	Reason       string         `json:"reason"`
+	// WithoutOrders counts the area's cycles without orders, if the latest was one.
+	WithoutOrders int `json:"withoutOrders,omitempty" doc:"If the latest cycle found no orders: how many such cycles the area has had."`
 	Obstacles
 }
 
@@ -218,7 +220,7 @@ func obstacles(o domain.Obstacles) Obstacles {
 // OfWaitingOrder is the JSON form of an order and why it waits.
 func OfWaitingOrder(o domain.Order, waits []domain.Wait) WaitingOrder {
 	return WaitingOrder{OfOrder(o), Each(waits, func(w domain.Wait) Wait {
-		return Wait{w.DepotID, w.CycleID, moment(w.SnapshotTime), w.Reason, obstacles(w.Obstacles)}
+		return Wait{w.DepotID, w.CycleID, moment(w.SnapshotTime), w.Reason, w.WithoutOrders, obstacles(w.Obstacles)}
 	})}
 }
 
@@ -387,6 +389,8 @@ type Cycle struct {
 	ReadMs       int64               `json:"readMs"`
 	SolveMs      int64               `json:"solveMs"`
 	PublishMs    int64               `json:"publishMs"`
+	// WithoutOrders is set on an area's one record of its cycles without orders.
+	WithoutOrders int `json:"withoutOrders,omitempty" doc:"In an area's one record of its cycles without orders, at most a minute old: how many there were. The other fields are of the latest."`
 }
 
 // Unserved is an order that a cycle did not assign, and why.
@@ -407,7 +411,7 @@ func OfCycle(c domain.Cycle) Cycle {
 		})),
 		LeftOut:   OrEmpty(c.LeftOut),
 		StartedAt: moment(c.StartedAt), EndedAt: moment(c.EndedAt),
-		ReadMs: c.ReadTook.Milliseconds(), SolveMs: c.SolveTook.Milliseconds(), PublishMs: c.PublishTook.Milliseconds(),
+		ReadMs: c.ReadTook.Milliseconds(), SolveMs: c.SolveTook.Milliseconds(), PublishMs: c.PublishTook.Milliseconds(), WithoutOrders: c.WithoutOrders,
 	}
 }
 

@@ -376,7 +376,11 @@ var cycleCodec = codec[domain.Cycle]{
 	instant("endedAt", func(c *domain.Cycle) *time.Time { return &c.EndedAt }),
 	text("outcome", func(c *domain.Cycle) *domain.CycleOutcome { return &c.Outcome }),
 	text("detail", func(c *domain.Cycle) *string { return &c.Detail }),
+	counter(withoutOrders, func(c *domain.Cycle) *int { return &c.WithoutOrders }),
 }
+
+// withoutOrders is the field that counts the cycles without orders of an area.
+const withoutOrders = "withoutOrders"
 
 var lockBreakCodec = codec[domain.LockBreak]{
 	text("key", func(b *domain.LockBreak) *string { return &b.Key }),

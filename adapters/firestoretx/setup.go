@@ -94,6 +94,21 @@ func (s *Store) setupSomeDrones(ctx context.Context, drones []domain.Drone, chec
 	return wrap(err, "introduce drones")
 }
 
+// RecordQuietCycles adds n cycles without orders to the number of the area, and stores the
+// latest of them in place of the one before.
+//
+// Cost: 1 RPC, 1 write.
+func (s *Store) RecordQuietCycles(ctx context.Context, latest domain.Cycle, n int) error {
+	latest.ID = domain.QuietCycleID(latest.DepotID)
+	doc := map[string]any{expireAt: s.now().Add(s.retention)}
+	for _, u := range cycleCodec.all(latest) {
+		doc[u.FieldPath[0]] = u.Value
+	}
+	doc[withoutOrders] = firestore.Increment(n) // other optimizers count too
+	_, err := s.doc(Cycles, string(latest.ID)).Set(ctx, doc, firestore.MergeAll)
+	return wrap(err, "cycles without orders of depot %s", latest.DepotID)
+}
+
 // RecordCycle stores one solve cycle for auditors, replacing an earlier record of it.
 //
 // Cost: 1 RPC, 1 write.

@@ -25,6 +25,7 @@ import (
 type Store interface {
 	Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
 	RecordCycle(ctx context.Context, c domain.Cycle) error
+	RecordQuietCycles(ctx context.Context, latest domain.Cycle, n int) error
 	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
 	Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
 	learning.Store

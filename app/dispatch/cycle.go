@@ -126,7 +126,7 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, memory *Memory)
 		r.meter.Cycles.Ended(meter.CycleRun)
 		r.meter.Cycles.Took.Record(time.Since(began))
 	}
-	r.record(ctx, cycle)
+	r.record(ctx, cycle, memory)
 	return cycle, err
 }
 

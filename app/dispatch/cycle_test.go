@@ -339,6 +339,12 @@ func TestRunner_PlansWithoutMalformedDocuments(t *testing.T) {
 type recording struct {
 	*firestoretx.Store
 	cycles []domain.Cycle
+	quiet  int // records of cycles without orders
+}
+
+func (s *recording) RecordQuietCycles(ctx context.Context, c domain.Cycle, n int) error {
+	s.quiet++
+	return s.Store.RecordQuietCycles(ctx, c, n)
 }
 
 func (s *recording) RecordCycle(ctx context.Context, c domain.Cycle) error {

@@ -22,6 +22,8 @@ type Memory struct {
 	planner *planner.Planner
 	drones  []domain.Drone // all of the area
 	readAt  time.Time      // machine time; zero if never read
+	quiet   int            // cycles without orders since quietAt
+	quietAt time.Time      // when they were recorded last; zero if never
 }
 
 // judgeByAllDrones corrects the reasons of orders for which no free drone is

@@ -115,10 +115,14 @@ type fault struct {
 // recordTimeout is how long storing a cycle's record may take.
 const recordTimeout = 5 * time.Second
 
+// quietEvery is how often an optimizer records an area's cycles without orders at most:
+// nobody needs to know each of them, and each record is a write.
+const quietEvery = time.Minute
+
 // record logs the cycle and stores its record. A cycle without orders, or one
-// that could not read the snapshot, is stored only if its faults have changed: a
-// fault that nobody corrects would otherwise fill the audit trail.
-func (r *Runner) record(ctx context.Context, c domain.Cycle) {
+// that could not read the snapshot, has a record of its own only if its faults have changed:
+// a fault that nobody corrects would otherwise fill the audit trail.
+func (r *Runner) record(ctx context.Context, c domain.Cycle, memory *Memory) {
 	level := slog.LevelInfo
 	if c.Outcome == domain.CycleFailed || c.Outcome == domain.CycleLeaseLost {
 		level = slog.LevelWarn
@@ -138,14 +142,31 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 		found.failure = c.Detail
 	}
 	unchanged := slices.Equal(found.leftOut, known.leftOut) && found.failure == known.failure
-	if unchanged && c.Orders == 0 && (c.Outcome == domain.CycleEmpty || found.failure != "") {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
+	if unchanged && c.Orders == 0 && c.Outcome == domain.CycleEmpty {
+		r.recordQuiet(ctx, c, memory)
+		return
+	}
+	if unchanged && c.Orders == 0 && found.failure != "" {
+		return
+	}
 	if err := r.store.RecordCycle(ctx, c); err != nil {
 		r.log.WarnContext(ctx, "cycle not recorded", slog.Any("err", err))
 		return
 	}
 	r.faults.Store(c.DepotID, found)
+}
+
+// recordQuiet counts a cycle without orders, and stores the number when it is time.
+func (r *Runner) recordQuiet(ctx context.Context, c domain.Cycle, memory *Memory) {
+	memory.quiet++
+	if !memory.quietAt.IsZero() && r.clock.Since(memory.quietAt) < quietEvery {
+		return
+	}
+	if err := r.store.RecordQuietCycles(ctx, c, memory.quiet); err != nil {
+		r.log.WarnContext(ctx, "cycles without orders not recorded; the next one tries again", slog.Any("err", err))
+		return
+	}
+	memory.quiet, memory.quietAt = 0, r.clock.Now()
 }

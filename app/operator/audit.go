@@ -217,6 +217,9 @@ func sayCycle(say sayFunc, c domain.Cycle) {
 	say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
 	say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
 	say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders%s; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoChanged(c), c.Assigned, alsoHandedOver(c.HandedOver), cmp.Or(c.Objective, "no plan"))
+	if c.WithoutOrders > 0 {
+		say("  the latest of %d cycles without orders, which have one record for each area", c.WithoutOrders)
+	}
 	say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
 	for _, what := range c.LeftOut {
 		say("  left out: %s", what)

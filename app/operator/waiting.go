@@ -49,7 +49,11 @@ func (d *Desk) sayWaits(waits []domain.Wait) {
 			d.say("  waits: depot %s: %s", w.DepotID, w)
 		default:
 			d.say("  waits: depot %s: %s", w.DepotID, w)
-			d.say("    by cycle %s of %s UTC, %s", w.CycleID, stamp(w.SnapshotTime), d.ago(w.SnapshotTime))
+			alike := ""
+			if w.WithoutOrders > 0 {
+				alike = fmt.Sprintf(", the latest recorded of %d cycles without orders", w.WithoutOrders)
+			}
+			d.say("    by cycle %s of %s UTC, %s%s", w.CycleID, stamp(w.SnapshotTime), d.ago(w.SnapshotTime), alike)
 		}
 	}
 }

@@ -71,7 +71,7 @@ const cycles: Table<Cycle> = {
   kind: "cycle",
   columns: [
     { name: "Cycle", text: (c) => clock(time(c.startedAt)) },
-    { name: "Outcome", text: (c) => plain(c.outcome) + (c.detail ? `: ${c.detail}` : "") },
+    { name: "Outcome", text: (c) => plain(c.outcome) + quiet(c) + (c.detail ? `: ${c.detail}` : "") },
     { name: "Decisions", text: (c) => decisions(c) },
     { name: "Not served", text: (c) => notServed(c) },
     { name: "Depot", text: (c) => c.depotId, ids: true },
@@ -82,6 +82,9 @@ const cycles: Table<Cycle> = {
   rows: (s) => [...s.all.cycle.values()].sort((a, b) => time(b.startedAt) - time(a.startedAt)),
   tone: (c) => c.outcome === "FAILED" || c.outcome === "ABORTED" || c.outcome === "LEASE_LOST" ? "bad" : "",
 };
+
+// quiet says that a cycle is the latest of those without orders, which share one record.
+export function quiet(c: Cycle): string { return c.withoutOrders ? `, ${c.withoutOrders} cycles without orders` : ""; }
 
 // fence is a cycle's fence as people read it.
 export function fence(c: Cycle): string { return (c.fence ?? "").replace(/^0+/, ""); }

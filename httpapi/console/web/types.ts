@@ -31,6 +31,7 @@ export interface Cycle {
   id: string; depotId: string; depotIds?: string[]; outcome: string; detail?: string; fence?: string; holder?: string; drones: number; orders: number;
   missions: number; assigned: number; handedOver?: number; startedAt?: string; endedAt?: string; readMs: number; solveMs: number; publishMs: number;
   unserved: { orderId: string; reason: string }[]; unservedTotal: number;
+  withoutOrders?: number; // how many cycles without orders the record stands for
   applied: number; refused: Record<string, number>; // its decisions, refused ones by reason
 }
 

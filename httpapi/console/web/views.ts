@@ -1,6 +1,6 @@
 import { clock, el, plain, set, span, svg } from "./dom";
 import { open, time, type Store } from "./store";
-import { decisions, fence, notServed, refused } from "./tables";
+import { decisions, fence, notServed, quiet, refused } from "./tables";
 import type { Cycle, Key, Order } from "./types";
 
 const shown = 10 * 60e3; // ms of the cycles' time line
@@ -31,7 +31,7 @@ export class TimeLine implements View {
     if (!c) return stuck ? "No cycle while orders wait" : "No cycle yet";
     const ago = span(now - time(c.startedAt));
     return (stuck ? `No cycle for ${ago} while orders wait; the last one` : `Last cycle ${ago} ago`) + `, lock held by ${c.holder ?? "nobody"}` +
-      (c.fence ? ` with fence ${fence(c)}` : "") + `: snapshot ${c.readMs} ms, solve ${c.solveMs} ms, publish ${c.publishMs} ms; ${decisions(c)}` +
+      (c.fence ? ` with fence ${fence(c)}` : "") + `: snapshot ${c.readMs} ms, solve ${c.solveMs} ms, publish ${c.publishMs} ms; ${decisions(c)}${quiet(c)}` +
       (c.unservedTotal ? `; not served: ${notServed(c)}` : "");
   }
 
@@ -45,7 +45,7 @@ export class TimeLine implements View {
       const line = began < ends[0] ? 1 : 0;
       ends[line] = Math.max(ends[line], ended);
       const group = svg("g", { class: "cycle" });
-      group.append(svg("title", {}, `${clock(began)} ${plain(c.outcome)}; ${decisions(c)}; ${c.holder ?? ""}`), svg("rect", { x, y: 2 + 15 * line, width: w, height: 12, class: "bar " + c.outcome }));
+      group.append(svg("title", {}, `${clock(began)} ${plain(c.outcome)}${quiet(c)}; ${decisions(c)}; ${c.holder ?? ""}`), svg("rect", { x, y: 2 + 15 * line, width: w, height: 12, class: "bar " + c.outcome }));
       if (refused(c)) group.append(svg("path", { d: `M${x + w / 2} 31l3 6h-6z`, class: "refused" }));
       group.addEventListener("click", () => this.select({ kind: "cycle", id: c.id }));
       plot.append(group);
