@@ -9,26 +9,26 @@ import (
 
 // The plain values live in solver/model, shared with the checker.
 type (
-	Location  = model.Location
-	Priority  = model.Priority
-	Drone     = model.Drone
-	Flight    = model.Flight
-	Order     = model.Order
-	Warehouse = model.Warehouse
-	Depot     = model.Depot
-	Params    = model.Params
-	Problem   = model.Problem
-	StopKind  = model.StopKind
-	Stop      = model.Stop
-	Route     = model.Route
-	Amendment = model.Amendment
-	Standing  = model.Standing
-	Standby   = model.Standby
-	Reason    = model.Reason
-	Unserved  = model.Unserved
-	Ignored   = model.Ignored
-	Objective = model.Objective
-	Plan      = model.Plan
+	Location       = model.Location
+	Priority       = model.Priority
+	Drone          = model.Drone
+	Flight         = model.Flight
+	Order          = model.Order
+	Warehouse      = model.Warehouse
+	Depot          = model.Depot
+	Params         = model.Params
+	Problem        = model.Problem
+	StopKind       = model.StopKind
+	Stop           = model.Stop
+	Route          = model.Route
+	Amendment      = model.Amendment
+	StandbyMission = model.StandbyMission
+	Standby        = model.Standby
+	Reason         = model.Reason
+	Unserved       = model.Unserved
+	Ignored        = model.Ignored
+	Objective      = model.Objective
+	Plan           = model.Plan
 )
 
 // Names re-exported from solver/model.

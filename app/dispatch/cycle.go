@@ -294,7 +294,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	for _, i := range plan.Ignored {
 		leaveOut(c, i.Kind+" "+i.ID+": "+i.Detail)
 	}
-	c.Objective = objective(plan.Objective, result.Kept)
+	c.Objective = objective(plan.Objective, len(result.Kept))
 	r.meter.Cycles.SetUnserved(string(c.DepotID), countUnserved(plan.Unserved, snap, intervalsPerRound*r.cfg.Interval))
 	decided := newCyclePlan(snap, result)
 	decided.began = planningBegan

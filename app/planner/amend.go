@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
@@ -27,18 +26,20 @@ const (
 // CRITICAL ones.
 const maxInsertions = 200
 
-// amender changes the missions of drones in flight: it adds waiting orders, takes away
-// what is not fetched and better done by another drone, and puts stops in another order.
+// amender changes the missions of drones in flight: it adds waiting orders, takes away orders
+// that are not picked up yet and that another drone serves better, and reorders stops.
 type amender struct {
 	directFlights
+	whole   solver.Problem // without the flights that cannot be changed
 	routes  []*remainingRoute
 	idle    []solver.Drone          // not promised to an order yet
 	invalid map[int]solver.Unserved // orders, by index
+	added   map[int]bool            // orders that joined a flight, by index
 	turn    time.Duration           // see Config.TurnTime
 	typical solver.Drone            // one that starts from the depot
 	// As in Planner.
-	exchanged *recentChanges[string]
-	searched  *recentChanges[routeRevision]
+	exchanged   *recentChanges[string]
+	resequenced *recentChanges[routeRevision]
 }
 
 // routeRevision is one revision of a mission's route.
@@ -49,36 +50,35 @@ type routeRevision struct {
 
 // newAmender leaves out what the solver cannot read: broken warehouses and orders, and flights
 // with a broken record or order, or with an order that also waits.
-func (p *Planner) newAmender(problem *solver.Problem) *amender {
-	asIdle := *problem
-	asIdle.Drones, asIdle.Orders = nil, slices.Clone(problem.Orders)
+func (p *Planner) newAmender(whole solver.Problem) *amender {
+	all := whole
+	all.Drones, all.Orders = nil, slices.Clone(whole.Orders)
 	var carriers []string // of the orders after those that wait
-	for _, f := range problem.Flights {
-		asIdle.Drones, asIdle.Orders = append(asIdle.Drones, f.Drone), append(asIdle.Orders, f.Orders...)
+	for _, f := range whole.Flights {
+		all.Drones, all.Orders = append(all.Drones, f.Drone), append(all.Orders, f.Orders...)
 		carriers = append(carriers, slices.Repeat([]string{f.Drone.ID}, len(f.Orders))...)
 	}
-	screen := solver.Screen(asIdle)
+	screen := solver.Screen(all)
 	broken, invalid := map[string]bool{}, map[int]solver.Unserved{}
 	for _, u := range screen.Unserved {
 		if u.Reason != solver.InvalidInput {
 			continue
 		}
-		if i := u.Index - len(problem.Orders); i >= 0 {
+		if i := u.Index - len(whole.Orders); i >= 0 {
 			broken[carriers[i]] = true
 		} else {
 			invalid[u.Index] = u
 		}
 	}
-	problem.Flights = withoutIgnored(problem.Flights, "drone", screen.Ignored)
-	problem.Flights = slices.DeleteFunc(problem.Flights, func(f solver.Flight) bool { return broken[f.Drone.ID] })
-	usable := *problem
-	usable.Warehouses = withoutIgnored(problem.Warehouses, "warehouse", screen.Ignored)
+	whole.Flights = slices.DeleteFunc(withoutIgnored(whole.Flights, "drone", screen.Ignored), func(f solver.Flight) bool { return broken[f.Drone.ID] })
+	usable := whole
+	usable.Warehouses = withoutIgnored(whole.Warehouses, "warehouse", screen.Ignored)
 	f := &amender{
-		directFlights: newDirectFlights(&usable), idle: slices.Clone(problem.Drones), invalid: invalid,
-		turn: p.cfg.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, searched: &p.searched,
+		directFlights: newDirectFlights(&usable), whole: whole, idle: slices.Clone(whole.Drones), invalid: invalid, added: map[int]bool{},
+		turn: p.cfg.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, resequenced: &p.resequenced,
 	}
 	for i := range usable.Flights {
-		f.routes = append(f.routes, newRemainingRoute(&usable.Flights[i], problem.Now, f.params))
+		f.routes = append(f.routes, newRemainingRoute(&usable.Flights[i], usable.Now, f.params))
 	}
 	if f.typical.ID == "" && len(f.routes) > 0 {
 		f.typical = f.charged(f.routes[0].flight.Drone)
@@ -86,55 +86,42 @@ func (p *Planner) newAmender(problem *solver.Problem) *amender {
 	return f
 }
 
-// planAmending plans CRITICAL orders for the drones in flight where these serve best,
-// everything else for the idle drones, and adds what these leave to flights. Then it looks
-// for what other drones do better, and for a better order of stops.
+// planAmending plans CRITICAL orders for the drones in flight where these serve best, everything
+// else for the idle drones, and adds what these leave to flights. Then it looks for what other
+// drones do better, and for a better order of stops.
 func (p *Planner) planAmending(ctx context.Context, problem solver.Problem) (Result, error) {
-	f := p.newAmender(&problem)
-	added := f.addCritical()
-	rest, index := without(problem, slices.AppendSeq(slices.Clone(added), maps.Keys(f.invalid)))
-	rest.Flights = nil
-	result, err := p.planIdle(ctx, rest)
+	f := p.newAmender(problem)
+	f.addCritical()
+	idle, index := f.unassigned()
+	result, err := p.planIdle(ctx, idle)
 	if err != nil {
 		return result, err
 	}
-	result.Problem = problem
 	for k := range result.Plan.Unserved {
 		u := &result.Plan.Unserved[k]
 		u.Index = index[u.Index]
 	}
-	added = append(added, f.addWaiting(result.Plan)...)
+	f.addWaiting(result.Plan)
 	f.exchange(result.Plan)
-	f.reorder()
-	amendments := f.amendments()
-	for _, a := range amendments {
-		for _, id := range a.ReleasedIDs {
-			p.exchanged.add(id, problem.Now)
-		}
-	}
-	result = result.amended(amendments, added)
-	for _, i := range slices.Sorted(maps.Keys(f.invalid)) {
-		result.Plan.Unserved, result.Obstacles = append(result.Plan.Unserved, f.invalid[i]), append(result.Obstacles, domain.Obstacles{})
-	}
+	f.resequence()
+	f.amend(&result.Plan)
+	result.Problem = f.whole
 	return result, nil
 }
 
-// addCritical adds CRITICAL orders that a drone in flight serves best, and returns the
-// indices of those it added: it delivers in time where no idle drone does, or gains a
-// minute of a drone's time where one does. If none is in time, the sooner serves it.
-func (f *amender) addCritical() (added []int) {
+// addCritical adds CRITICAL orders that a drone in flight serves best: it delivers in time
+// where no idle drone does, or saves a minute of a drone's time where one does. If none is in
+// time, the sooner serves it.
+func (f *amender) addCritical() {
 	for _, i := range f.byDeadline(solver.Critical) {
 		o := &f.problem.Orders[i]
 		took, drone := f.earliest(o, f.idle)
 		if f.addCriticalOrder(o, took, drone) {
-			added = append(added, i)
-			continue
-		}
-		if took != never {
+			f.added[i] = true
+		} else if took != never {
 			f.idle = selectDrones(f.idle, func(id string) bool { return id != drone })
 		}
 	}
-	return added
 }
 
 func (f *amender) addCriticalOrder(o *solver.Order, took time.Duration, drone string) bool {
@@ -161,12 +148,11 @@ func (f *amender) droneByID(id string) *solver.Drone {
 	return &f.problem.Drones[i]
 }
 
-// addWaiting adds orders that a plan leaves waiting, the most urgent first, and returns
-// the indices of those it added. A drone in flight must serve an order in time, if
-// anybody still could, and with much less of its time than a drone that starts from the
-// depot. While a HIGH order waits for a drone, STANDARD orders join no flight: the next drone
-// that comes near or lands is for the HIGH one.
-func (f *amender) addWaiting(plan solver.Plan) (added []int) {
+// addWaiting adds orders that a plan leaves waiting, the most urgent first. A drone in flight
+// must serve an order in time, if any drone still could, and with much less of its time than a
+// drone that starts from the depot. While a HIGH order waits for a drone, no STANDARD order
+// joins a flight: the next drone that comes near or lands is for the HIGH one.
+func (f *amender) addWaiting(plan solver.Plan) {
 	waiting := map[int]bool{}
 	for _, u := range plan.Unserved {
 		waiting[u.Index] = true
@@ -180,19 +166,18 @@ func (f *amender) addWaiting(plan solver.Plan) (added []int) {
 				continue
 			}
 			if tries++; tries > maxInsertions && p != solver.Critical {
-				return added
+				return
 			}
 			if f.addOrder(o) {
-				added = append(added, i)
+				f.added[i] = true
 			} else {
 				left = left || !o.Restricted() && f.maxInsertionCost(o) > 0
 			}
 		}
 		if left && p == solver.High {
-			return added
+			return
 		}
 	}
-	return added
 }
 
 func (f *amender) addOrder(o *solver.Order) bool {
@@ -258,58 +243,49 @@ func (f *amender) byDeadline(p solver.Priority) (list []int) {
 	return list
 }
 
-// amendments are the changed missions.
-func (f *amender) amendments() (list []solver.Amendment) {
+// unassigned is the problem of the idle drones: the orders that joined no flight. It also
+// returns the index of each.
+func (f *amender) unassigned() (idle solver.Problem, index []int) {
+	idle = f.whole
+	idle.Orders, idle.Flights = nil, nil
+	for i, o := range f.whole.Orders {
+		if _, bad := f.invalid[i]; !bad && !f.added[i] {
+			idle.Orders, index = append(idle.Orders, o), append(index, i)
+		}
+	}
+	return idle, index
+}
+
+// amend adds the changed missions to a plan. The orders that they serve no longer wait.
+func (f *amender) amend(plan *solver.Plan) {
+	var unserved []solver.Unserved
+	for _, u := range plan.Unserved {
+		if f.added[u.Index] {
+			plan.Objective.Unserved[f.problem.Orders[u.Index].Priority]--
+		} else {
+			unserved = append(unserved, u)
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(f.invalid)) {
+		unserved = append(unserved, f.invalid[i])
+	}
+	plan.Unserved = unserved
 	for _, r := range f.routes {
 		if r.changed() {
-			list = append(list, r.amendment())
+			plan.Amendments = append(plan.Amendments, r.amendment())
 		}
 	}
-	slices.SortFunc(list, func(a, b solver.Amendment) int { return cmp.Compare(a.DroneID, b.DroneID) })
-	return list
-}
-
-// without is the problem without some orders, and the index of each order that is left.
-func without(p solver.Problem, orders []int) (solver.Problem, []int) {
-	var left []solver.Order
-	var index []int
-	for i, o := range p.Orders {
-		if !slices.Contains(orders, i) {
-			left, index = append(left, o), append(index, i)
-		}
-	}
-	p.Orders = left
-	return p, index
-}
-
-// amended is a result with amendments: the orders of the given indices no longer wait.
-func (r Result) amended(amendments []solver.Amendment, added []int) Result {
-	o := &r.Plan.Objective
-	waited := map[int]bool{}
-	var obstacles []domain.Obstacles
-	var unserved []solver.Unserved
-	for k, u := range r.Plan.Unserved {
-		if slices.Contains(added, u.Index) {
-			waited[u.Index] = true
-			continue
-		}
-		unserved = append(unserved, u)
-		if k < len(r.Obstacles) {
-			obstacles = append(obstacles, r.Obstacles[k])
-		}
-	}
-	for i := range waited {
-		o.Unserved[r.Problem.Orders[i].Priority]--
-	}
-	byID := ordersByID(&r.Problem)
-	for _, a := range amendments {
-		o.DistanceKm += a.DetourKm
+	slices.SortFunc(plan.Amendments, func(a, b solver.Amendment) int { return cmp.Compare(a.DroneID, b.DroneID) })
+	byID := ordersByID(f.problem)
+	for _, a := range plan.Amendments {
+		plan.Objective.DistanceKm += a.DetourKm
 		for _, s := range a.Stops {
-			if order := byID[s.OrderID]; order != nil && s.Kind == solver.Delivery && s.ETA.After(order.Due(r.Problem.Now).Add(model.LateTolerance)) {
-				o.Late[order.Priority]++
+			if o := byID[s.OrderID]; o != nil && s.Kind == solver.Delivery && s.ETA.After(o.Due(f.problem.Now).Add(model.LateTolerance)) {
+				plan.Objective.Late[o.Priority]++
 			}
 		}
+		for _, id := range a.ReleasedIDs {
+			f.exchanged.add(id, f.problem.Now)
+		}
 	}
-	r.Plan.Unserved, r.Obstacles, r.Plan.Amendments = unserved, obstacles, amendments
-	return r
 }

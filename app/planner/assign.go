@@ -68,16 +68,16 @@ type lookAhead struct {
 	// work is the problem with orders as the stages restate them: tighter
 	// deadlines for urgent orders, new ones for late orders. Indices are those of
 	// the problem.
-	work     solver.Problem
-	advance  map[string]bool             // drones kept at advance positions
-	standing map[string]*solver.Standing // by drone
-	reserve  int
-	fixed    map[string]solver.Route // routes of earlier stages, by drone
-	routed   map[int]bool            // orders of these routes, by index
-	urgent   map[int]bool            // orders of the urgent stage, by index
-	screen   solver.Plan             // what each drone alone could do, and what the solver leaves out
-	invalid  map[int]bool            // orders that the solver refuses, by index
-	began    time.Time               // of planning
+	work    solver.Problem
+	advance map[string]bool                   // drones kept at advance positions
+	standby map[string]*solver.StandbyMission // by drone
+	reserve int
+	fixed   map[string]solver.Route // routes of earlier stages, by drone
+	routed  map[int]bool            // orders of these routes, by index
+	urgent  map[int]bool            // orders of the urgent stage, by index
+	screen  solver.Plan             // what each drone alone could do, and what the solver leaves out
+	invalid map[int]bool            // orders that the solver refuses, by index
+	began   time.Time               // of planning
 }
 
 func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, error) {
@@ -92,7 +92,7 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, 
 	p.demand.observe(f)
 	l := &lookAhead{
 		Planner: p, directFlights: f, work: problem, screen: screen,
-		advance: p.demand.advancePositions(f), reserve: p.demand.reserve(problem.Now), standing: standbyByDrone(&problem),
+		advance: p.demand.advancePositions(f), reserve: p.demand.reserve(problem.Now), standby: standbyByDrone(&problem),
 		fixed: map[string]solver.Route{}, routed: map[int]bool{}, urgent: map[int]bool{}, invalid: map[int]bool{}, began: began,
 	}
 	l.reserve = l.beside(l.reserve)
@@ -106,9 +106,7 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, 
 	}
 	p.last = &plan
 	p.demand.launched(&problem, plan)
-	result := Result{Problem: whole, Plan: plan, Reserve: l.reserve, Kept: len(kept)}
-	result.Obstacles = p.obstacles(result, kept)
-	return result, nil
+	return Result{Problem: whole, Plan: plan, Reserve: l.reserve, Kept: kept}, nil
 }
 
 // plan runs the stages. Each offers the solver only the drones beyond the reserve. It also

@@ -172,7 +172,7 @@ func (x explainer) added(n int) (drones []solver.Drone) {
 	like.Battery, like.Position, like.HomeDepotID = 100, depot.Position, depot.ID
 	for i := range n {
 		like.ID = domain.DroneID(fmt.Sprintf("ADDED-%d", i+1))
-		drones = append(drones, dronesOf([]domain.Drone{like})...)
+		drones = append(drones, droneOf(like))
 	}
 	return drones
 }
@@ -191,7 +191,7 @@ func (x explainer) charge(p *solver.Problem, n int) {
 			}
 			left--
 			d.Battery = min(100, d.Battery+d.ChargePerMinute()*x.now.Sub(d.IdleSince).Minutes())
-			charged := dronesOf([]domain.Drone{d})[0]
+			charged := droneOf(d)
 			if i := slices.IndexFunc(p.Drones, func(o solver.Drone) bool { return o.ID == charged.ID }); i >= 0 {
 				p.Drones[i].BatteryPercent = charged.BatteryPercent
 			} else { // it had too little to be offered
@@ -211,7 +211,7 @@ type outcome struct {
 
 func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (outcome, error) {
 	r, err := New(cfg, x.clock).Plan(ctx, p)
-	out := outcome{map[domain.OrderID]Fate{}, map[domain.DroneID][]string{}, r.Kept}
+	out := outcome{map[domain.OrderID]Fate{}, map[domain.DroneID][]string{}, len(r.Kept)}
 	if err != nil {
 		return out, err
 	}
@@ -316,7 +316,7 @@ func (x explainer) nearest(p solver.Problem, order int, plan outcome) []Candidat
 	for _, d := range x.moment.Snapshot.Drones {
 		free[d.ID] = true
 	}
-	for _, s := range p.Standing {
+	for _, s := range p.StandbyMissions {
 		free[domain.DroneID(s.DroneID)] = true
 	}
 	missions := map[domain.DroneID]*domain.Mission{}
@@ -385,7 +385,7 @@ func listed(ids []string) string {
 // begins at its depot, when it has flown its route, with the charge that it then has. It
 // returns false if nothing can supply the parcel, or if the drone's record makes no sense.
 func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *domain.Mission, free bool) (Candidate, bool) {
-	drone := dronesOf([]domain.Drone{d})[0]
+	drone := droneOf(d)
 	c := Candidate{DroneID: d.ID, Doing: string(d.Status), Lacks: []string{}}
 	lacks := func(format string, args ...any) { c.Lacks = append(c.Lacks, fmt.Sprintf(format, args...)) }
 	switch {

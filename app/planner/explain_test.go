@@ -170,7 +170,7 @@ func TestExplain_SaysWhatMoreSlotsWouldChange(t *testing.T) {
 func TestExplain_CountsWaitingDronesAsFree(t *testing.T) {
 	w, p := busyTown(t, 12)
 	_, sent := w.next(t, p)
-	f := w.standing(sent[0], w.warehouse, 80)
+	f := w.onStandby(sent[0], w.warehouse, 80)
 	w.drones = nil
 	w.order("URGENT", domain.PriorityCritical, north(8, 1), 0)
 	m := planner.Moment{Snapshot: w.snapshot(), Drones: []domain.Drone{f.Drone}, Missions: []domain.Mission{f.Mission}}

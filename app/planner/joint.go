@@ -50,7 +50,7 @@ func (l *lookAhead) inReserveOrder() []solver.Drone {
 
 // waits reports whether a drone waits at a position or flies to it.
 func (l *lookAhead) waits(drone string) bool {
-	s := l.standing[drone]
+	s := l.standby[drone]
 	return s != nil && s.Stops[0].Kind == solver.Wait
 }
 

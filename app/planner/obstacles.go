@@ -55,6 +55,12 @@ func groupDrones(drones []solver.Drone, use map[string]droneUse) []droneGroup {
 	return groups
 }
 
+// obstacles counts why the orders of a result wait.
+func (p *Planner) obstacles(r Result) []domain.Obstacles {
+	usable := r.Usable()
+	return newDirectFlights(&usable).countObstacles(r.Plan, r.Kept, max(0, len(p.demand.drones)-len(usable.Drones)))
+}
+
 // countObstacles counts, for every unserved order of a plan, what kept the free
 // drones from it (F-ORD-05). The result is indexed as plan.Unserved; orders that
 // the solver cannot read have no counts. Urgent orders come first if there are too

@@ -98,7 +98,7 @@ func TestResult_CountsDronesThatCouldCarryAnOrder(t *testing.T) {
 		if u.OrderID == "LATE" {
 			late = 8
 		}
-		if got, want := r.Obstacles[i], (domain.Obstacles{Free: 8, Taken: flying, Reserve: r.Kept, Unused: 8 - flying - r.Kept, Deadline: late}); got != want || r.Kept == 0 {
+		if got, want := r.Obstacles[i], (domain.Obstacles{Free: 8, Taken: flying, Reserve: len(r.Kept), Unused: 8 - flying - len(r.Kept), Deadline: late}); got != want || len(r.Kept) == 0 {
 			t.Errorf("%s: %s, want %s", u.OrderID, got, want)
 		}
 	}

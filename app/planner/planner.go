@@ -46,10 +46,10 @@ type Planner struct {
 	lead   time.Duration
 	// learned is what the next cycles are planned with.
 	learned learning.Estimates
-	// exchanged are orders taken from their drones, searched the routes for which a better
+	// exchanged are orders taken from their drones, resequenced the routes for which a better
 	// order of stops was sought.
-	exchanged recentChanges[string]
-	searched  recentChanges[routeRevision]
+	exchanged   recentChanges[string]
+	resequenced recentChanges[routeRevision]
 }
 
 // New returns a planner that remembers nothing yet. The clock measures how long
@@ -95,9 +95,10 @@ type Result struct {
 	// Obstacles says in numbers of drones why each order of Plan.Unserved waits; it
 	// has the same indices.
 	Obstacles []domain.Obstacles
-	// Reserve is how many free drones were to be kept for CRITICAL orders to
-	// come; Kept is how many were.
-	Reserve, Kept int
+	// Reserve is how many free drones were to be kept for CRITICAL orders to come; Kept are
+	// those that were.
+	Reserve int
+	Kept    []solver.Drone
 }
 
 // Usable is the problem without the drones and warehouses that the solver ignored.
@@ -110,54 +111,46 @@ func (r Result) Usable() solver.Problem {
 
 // PlanSnapshot is Plan for a snapshot of the store. The missions begin at start.
 func (p *Planner) PlanSnapshot(ctx context.Context, snap domain.Snapshot, start time.Time) (Result, error) {
-	return p.Plan(ctx, p.ProblemOf(snap, start))
+	problem := p.ProblemOf(snap, start)
+	return p.Plan(ctx, problem)
 }
 
-// ProblemOf turns a snapshot into the planner's problem.
-func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Problem {
-	params := p.learnedParams()
-	problem := problemOf(snap, start, params, p.learned)
-	problem.Flights = flightsOf(amendable(snap), start, params, p.cfg.TurnTime, p.learned)
-	p.addStandby(&problem, snap.Flights)
-	addCharging(&problem, snap)
-	return problem
-}
-
-// Plan decides which missions begin at problem.Now, the time at which drones can
-// begin, and how missions under way change. The plan has passed the checker. The error
-// is the cause of ctx's end, or says that even the greedy plan broke a rule.
+// Plan decides which missions begin at problem.Now, the time at which drones can begin, and
+// how missions under way change. The phases are: assign orders to idle drones, amend missions
+// under way, send idle drones to positions, explain why orders wait.
+//
+// The plan has passed the checker. The error is the cause of ctx's end, or says that even the
+// greedy plan broke a rule.
 func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, error) {
 	problem = p.withMargins(problem)
 	result, err := p.planOrders(ctx, problem)
-	if err != nil || !p.cfg.Position {
-		return result, err
-	}
-	result.Plan.Standby = p.standby(&result.Problem, result.Plan)
-	if fault := check.Plan(result.Problem, result.Plan); fault != nil {
-		p.cfg.Refused(result.Problem, fault)
-		result.Plan.Standby = nil
-	}
-	return result, nil
-}
-
-// planOrders decides which drones serve which orders.
-func (p *Planner) planOrders(ctx context.Context, problem solver.Problem) (Result, error) {
-	if len(problem.Flights) == 0 {
-		return p.planIdle(ctx, problem)
-	}
-	result, err := p.planAmending(ctx, problem)
 	if err != nil {
-		return result, err
+		return Result{}, err
 	}
-	if fault := check.Plan(problem, result.Plan); fault != nil {
-		p.cfg.Refused(problem, fault)
-		problem.Flights = nil
-		return p.planIdle(ctx, problem)
+	if p.cfg.Position {
+		result.Plan.Standby = p.standby(result)
+		if !p.passes(result.Problem, result.Plan) {
+			result.Plan.Standby = nil
+		}
 	}
+	result.Obstacles = p.obstacles(result)
 	return result, nil
 }
 
-// planIdle plans with the idle drones alone.
+// planOrders decides which drones serve which orders. If amendments break a rule, it plans
+// without them.
+func (p *Planner) planOrders(ctx context.Context, problem solver.Problem) (Result, error) {
+	if len(problem.Flights) > 0 {
+		result, err := p.planAmending(ctx, problem)
+		if err != nil || p.passes(problem, result.Plan) {
+			return result, err
+		}
+		problem.Flights = nil
+	}
+	return p.planIdle(ctx, problem)
+}
+
+// planIdle assigns orders to idle drones. If that breaks a rule, it assigns them greedily.
 func (p *Planner) planIdle(ctx context.Context, problem solver.Problem) (Result, error) {
 	if p.cfg.Immediate || p.cfg.Options.Strategy != solver.SISR {
 		plan, err := p.solve(ctx, problem, p.last, p.cfg.Options.TimeLimit)
@@ -165,32 +158,27 @@ func (p *Planner) planIdle(ctx context.Context, problem solver.Problem) (Result,
 		result := Result{Problem: problem, Plan: plan}
 		if err == nil {
 			p.demand.observeDrones(result.Usable().Drones, problem.Now)
-			result.Obstacles = p.obstacles(result, nil)
 		}
 		return result, err
 	}
 	result, err := p.lookAhead(ctx, problem)
-	if err != nil {
+	if err != nil || p.passes(problem, result.Plan) {
 		return result, err
 	}
-	if fault := check.Plan(problem, result.Plan); fault != nil {
-		p.cfg.Refused(problem, fault)
-		result.Plan, err = p.solveGreedily(ctx, problem)
-		result.Kept, result.Obstacles = 0, p.obstacles(result, nil)
-	}
+	greedy := p.cfg.Options
+	greedy.Strategy = solver.Greedy
+	result.Plan, err = SolveChecked(ctx, problem, greedy, p.cfg.Refused)
+	result.Kept = nil
 	return result, err
 }
 
-// obstacles counts why the orders of a result wait, with the drones kept in reserve.
-func (p *Planner) obstacles(r Result, kept []solver.Drone) []domain.Obstacles {
-	usable := r.Usable()
-	return newDirectFlights(&usable).countObstacles(r.Plan, kept, max(0, len(p.demand.drones)-len(usable.Drones)))
-}
-
-func (p *Planner) solveGreedily(ctx context.Context, problem solver.Problem) (solver.Plan, error) {
-	opts := p.cfg.Options
-	opts.Strategy = solver.Greedy
-	return SolveChecked(ctx, problem, opts, p.cfg.Refused)
+// passes checks a plan and tells Config.Refused if it breaks a rule.
+func (p *Planner) passes(problem solver.Problem, plan solver.Plan) bool {
+	fault := check.Plan(problem, plan)
+	if fault != nil {
+		p.cfg.Refused(problem, fault)
+	}
+	return fault == nil
 }
 
 // solve solves a problem within limit, which Options.Iterations overrides.

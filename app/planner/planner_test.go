@@ -102,8 +102,8 @@ func TestPlanner_KeepsDronesForCriticalOrders(t *testing.T) {
 	}
 	p := newPlanner(t)
 	result := w.plan(t, p)
-	if result.Kept == 0 || len(result.Plan.Routes) == 0 || len(result.Plan.Routes)+result.Kept > len(w.drones) {
-		t.Fatalf("of the drones %d fly and %d are kept, of %d", len(result.Plan.Routes), result.Kept, len(w.drones))
+	if len(result.Kept) == 0 || len(result.Plan.Routes) == 0 || len(result.Plan.Routes)+len(result.Kept) > len(w.drones) {
+		t.Fatalf("of the drones %d fly and %d are kept, of %d", len(result.Plan.Routes), len(result.Kept), len(w.drones))
 	}
 	if n := reasons(result); n[solver.KeptForCritical] == 0 || n[solver.KeptForCritical] != len(result.Plan.Unserved) {
 		t.Errorf("reasons of waiting orders: %v", n)

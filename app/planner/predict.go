@@ -5,10 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
-	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 const (
@@ -31,17 +29,15 @@ const (
 	farAhead = 24 * time.Hour
 )
 
-// flightsOf predicts the drones in flight of a snapshot at the given time, when drones begin
-// what is planned. It leaves out those whose missions are about to end.
-func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, turn time.Duration, learned learning.Estimates) []solver.Flight {
-	params = params.WithDefaults()
-	var list []solver.Flight
+// addFlights adds the drones on missions with orders, as they will be at the problem's time. It
+// leaves out those whose missions are about to end.
+func (p *Planner) addFlights(problem *solver.Problem, flights []domain.Flight) {
+	params := problem.Params.WithDefaults()
 	for _, f := range flights {
-		if g, ok := predictFlight(f, now, params, turn, learned); ok {
-			list = append(list, g)
+		if g, ok := p.predictFlight(f, problem.Now, params); ok {
+			problem.Flights = append(problem.Flights, g)
 		}
 	}
-	return list
 }
 
 // amendable are the flights of a snapshot whose missions an amendment can repeat: each order is
@@ -72,60 +68,54 @@ func unlistable(w domain.Waypoint) bool {
 // one: that would use up its charge on orders that can wait for a full drone.
 func homebound(f domain.Flight) bool { return f.Mission.Status == domain.MissionCompleted }
 
-// predictFlight predicts where a drone in flight will be at the given time, and what it will have
-// left to do. It assumes the learned speed, or else cruise speed, and the service times of the
-// parameters. It returns false if the mission will be over, or will not end at a depot.
-func predictFlight(f domain.Flight, now time.Time, params solver.Params, turn time.Duration, learned learning.Estimates) (solver.Flight, bool) {
-	drone := dronesOf([]domain.Drone{f.Drone})[0]
-	drone.SpeedKmh = learned.SpeedOf(f.Drone.ID)
-	route := f.Mission.Route
-	n := len(route)
-	if f.Mission.Standby() && !homebound(f) {
-		return solver.Flight{}, false // see predictStandby
-	}
-	if n == 0 || route[n-1].Type != domain.WaypointDepotReturn {
+// predictFlight predicts where a drone in flight will be at the given time, and what it will
+// have left to do. It assumes the learned speed, or else cruise speed, and the service times of
+// the parameters. It returns false if the mission will be over, or will not end at a depot.
+func (p *Planner) predictFlight(f domain.Flight, now time.Time, params solver.Params) (solver.Flight, bool) {
+	drone, stops := p.droneOf(f.Drone), stopsOf(f.Mission.Route)
+	n := len(stops)
+	if n == 0 || stops[n-1].Kind != solver.DepotReturn || f.Mission.Standby() && !homebound(f) {
 		return solver.Flight{}, false
 	}
-	if flown := now.Sub(f.Mission.StartTime); drone.MaxFlight > 0 {
-		if drone.MaxFlight -= flown; drone.MaxFlight <= 0 {
+	if drone.MaxFlight > 0 {
+		if drone.MaxFlight -= now.Sub(f.Mission.StartTime); drone.MaxFlight <= 0 {
 			return solver.Flight{}, false
 		}
 	}
 	next := min(f.Mission.ReachedStops, n)
-	at, clock := f.Drone.Position, f.Drone.SeenAt
-	aboard := cargoOf(f, next)
-	if next > 0 && route[next-1].ForOrder() {
-		at, clock = leaveStop(f, route[next-1], drone, params)
-		drone.BatteryPercent -= f.Drone.Position.DistanceMetres(at) / 1000 * drone.ConsumptionWith(aboard.weightBefore(route[next-1]))
+	at, clock := drone.At, f.Drone.SeenAt
+	aboard := cargoOf(f, stops[next:])
+	if next > 0 && servesOrder(stops[next-1]) {
+		at, clock = leaveStop(f, stops[next-1], drone, params)
+		drone.BatteryPercent -= metres(drone.At, at) / 1000 * drone.ConsumptionWith(aboard.weightBefore(stops[next-1]))
 	}
 	for clock.Before(now) && next < n {
-		leg := at.DistanceMetres(route[next].Position)
+		stop := stops[next]
+		leg := metres(at, stop.At)
 		arrives := clock.Add(flightTime(&drone, leg))
 		if arrives.After(now) {
-			halfway := at.Towards(route[next].Position, leg*now.Sub(clock).Seconds()/arrives.Sub(clock).Seconds())
-			drone.BatteryPercent -= at.DistanceMetres(halfway) / 1000 * drone.ConsumptionWith(aboard.kg)
+			halfway := towards(at, stop.At, leg*now.Sub(clock).Seconds()/arrives.Sub(clock).Seconds())
+			drone.BatteryPercent -= metres(at, halfway) / 1000 * drone.ConsumptionWith(aboard.kg)
 			at, clock = halfway, now
 			break
 		}
 		drone.BatteryPercent -= leg / 1000 * drone.ConsumptionWith(aboard.kg)
-		at, clock = route[next].Position, arrives.Add(service(route[next], params))
-		aboard.serve(route[next])
+		at, clock = stop.At, arrives.Add(serviceTime(stop.Kind, params))
+		aboard.serve(stop)
 		next++
 	}
-	drone.At = location(at)
-	drone.BatteryPercent = max(0, drone.BatteryPercent)
+	drone.At, drone.BatteryPercent = at, max(0, drone.BatteryPercent)
 	g := solver.Flight{
 		Drone: drone, MissionID: string(f.Mission.ID), Revision: f.Mission.RouteRevision, Ready: later(clock, now),
-		StopsBehind: next,
+		StopsBehind: next, Stops: stops[next:],
 	}
-	for _, w := range route[next:] {
-		if w.Type == domain.WaypointDepotStart {
-			return g, false
+	for _, s := range g.Stops {
+		if i := slices.IndexFunc(f.Orders, func(o domain.Order) bool { return string(o.ID) == s.OrderID }); i >= 0 && s.Kind == solver.Delivery {
+			g.Orders = append(g.Orders, orderOf(f.Orders[i]))
 		}
-		g.Stops = append(g.Stops, stopOf(w))
 	}
-	g.Orders, g.OrdersDelivered = ordersAhead(f, g.Stops)
-	ready := commit(&g, now, params, turn)
+	g.OrdersDelivered = len(f.Mission.OrderIDs) - len(g.Orders)
+	ready := commit(&g, now, params, p.cfg.TurnTime)
 	if homebound(f) {
 		g.StopsBehind, g.OrdersDelivered = 0, 0 // of the next mission
 		ready = len(g.Stops) == 1 && flightTime(&drone, metres(drone.At, g.Stops[0].At)) > landingMargin
@@ -139,17 +129,16 @@ type cargo struct {
 	flight domain.Flight
 }
 
-// cargoOf is what the drone carries on the way to the stop of its route with the given
-// index: what it delivers from there on and does not pick up first.
-func cargoOf(f domain.Flight, next int) cargo {
+// cargoOf is what the drone carries on the way to the first of the stops: what it delivers and
+// does not pick up first.
+func cargoOf(f domain.Flight, stops []solver.Stop) cargo {
 	c := cargo{flight: f}
-	fetched := map[domain.OrderID]bool{}
-	for _, w := range f.Mission.Route[next:] {
-		switch {
-		case w.Type == domain.WaypointWarehousePickup:
-			fetched[w.OrderID] = true
-		case w.Type == domain.WaypointHospitalDelivery && !fetched[w.OrderID]:
-			c.kg += c.weight(w.OrderID)
+	pickedUp := map[string]bool{}
+	for _, s := range stops {
+		if s.Kind == solver.WarehousePickup {
+			pickedUp[s.OrderID] = true
+		} else if s.Kind == solver.Delivery && !pickedUp[s.OrderID] {
+			c.kg += c.weight(s.OrderID)
 		}
 	}
 	return c
@@ -157,59 +146,63 @@ func cargoOf(f domain.Flight, next int) cargo {
 
 // weight of an order's parcel. One whose order is not known, as that of the latest delivery,
 // may fill the drone.
-func (c *cargo) weight(id domain.OrderID) float64 {
-	if i := slices.IndexFunc(c.flight.Orders, func(o domain.Order) bool { return o.ID == id }); i >= 0 {
+func (c *cargo) weight(order string) float64 {
+	if i := slices.IndexFunc(c.flight.Orders, func(o domain.Order) bool { return string(o.ID) == order }); i >= 0 {
 		return c.flight.Orders[i].WeightKg
 	}
 	return max(0, c.flight.Drone.PayloadCapacityKg-c.kg)
 }
 
-// weightBefore is the weight aboard on the way to a stop after which this is.
-func (c *cargo) weightBefore(w domain.Waypoint) float64 {
-	if w.Type == domain.WaypointHospitalDelivery {
-		return c.kg + c.weight(w.OrderID)
+// weightBefore is the weight aboard on the way to a stop after which this is aboard.
+func (c *cargo) weightBefore(s solver.Stop) float64 {
+	if s.Kind == solver.Delivery {
+		return c.kg + c.weight(s.OrderID)
 	}
 	return c.kg // a pickup had less
 }
 
-func (c *cargo) serve(w domain.Waypoint) {
-	switch w.Type {
-	case domain.WaypointWarehousePickup:
-		c.kg += c.weight(w.OrderID)
-	case domain.WaypointHospitalDelivery:
-		c.kg = max(0, c.kg-c.weight(w.OrderID)) // a rounding must not leave less than nothing
-	case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
+func (c *cargo) serve(s solver.Stop) {
+	switch s.Kind {
+	case solver.WarehousePickup:
+		c.kg += c.weight(s.OrderID)
+	case solver.Delivery:
+		c.kg = max(0, c.kg-c.weight(s.OrderID)) // a rounding must not leave less than nothing
+	case solver.DepotStart, solver.DepotReturn, solver.Charge, solver.Wait:
 	}
 }
 
 // leaveStop is where and when a drone leaves its latest stop, if it is still there;
 // otherwise where and when it was last seen.
-func leaveStop(f domain.Flight, stop domain.Waypoint, drone solver.Drone, params solver.Params) (domain.Position, time.Time) {
-	seen, away := f.Drone.SeenAt, f.Drone.Position.DistanceMetres(stop.Position)
-	if away > atStopMetres {
-		return f.Drone.Position, seen
+func leaveStop(f domain.Flight, stop solver.Stop, drone solver.Drone, params solver.Params) (solver.Location, time.Time) {
+	if metres(drone.At, stop.At) > atStopMetres {
+		return drone.At, f.Drone.SeenAt
 	}
 	reached := f.ReachedAt
 	if reached.IsZero() {
-		reached = seen
+		reached = f.Drone.SeenAt
 	}
 	// A stop counts as reached up to atStopMetres before it.
-	leaves := reached.Add(flightTime(&drone, atStopMetres) + service(stop, params))
-	if !leaves.After(seen) {
-		return f.Drone.Position, seen
+	leaves := reached.Add(flightTime(&drone, atStopMetres) + serviceTime(stop.Kind, params))
+	if !leaves.After(f.Drone.SeenAt) {
+		return drone.At, f.Drone.SeenAt
 	}
-	return stop.Position, leaves
+	return stop.At, leaves
 }
 
-func service(w domain.Waypoint, params solver.Params) time.Duration {
-	switch w.Type {
-	case domain.WaypointWarehousePickup:
+// serviceTime is how long a drone stays at a stop for an order.
+func serviceTime(kind solver.StopKind, params solver.Params) time.Duration {
+	switch kind {
+	case solver.WarehousePickup:
 		return params.PickupService
-	case domain.WaypointHospitalDelivery:
+	case solver.Delivery:
 		return params.DeliveryService
-	case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
+	case solver.DepotStart, solver.DepotReturn, solver.Charge, solver.Wait:
 	}
 	return 0
+}
+
+func servesOrder(s solver.Stop) bool {
+	return s.Kind == solver.WarehousePickup || s.Kind == solver.Delivery
 }
 
 func later(a, b time.Time) time.Time {
@@ -219,30 +212,25 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func stopOf(w domain.Waypoint) solver.Stop {
-	kinds := map[domain.WaypointType]solver.StopKind{
-		domain.WaypointDepotStart: solver.DepotStart, domain.WaypointWarehousePickup: solver.WarehousePickup,
-		domain.WaypointHospitalDelivery: solver.Delivery, domain.WaypointDepotReturn: solver.DepotReturn,
-		domain.WaypointCharge: solver.Charge, domain.WaypointWait: solver.Wait,
-	}
-	return solver.Stop{
-		Kind: kinds[w.Type], At: location(w.Position), OrderID: string(w.OrderID), WarehouseID: string(w.WarehouseID),
-		ChargeToPercent: w.ChargeToPercent, Until: w.WaitUntil,
-	}
+func towards(from, to solver.Location, metres float64) solver.Location {
+	return location(domain.Position(from).Towards(domain.Position(to), metres))
 }
 
-// ordersAhead are the orders of a flight that are still to be delivered along the stops,
-// and how many of the mission are not.
-func ordersAhead(f domain.Flight, stops []solver.Stop) (ahead []solver.Order, delivered int) {
-	for _, s := range stops {
-		if s.Kind != solver.Delivery {
-			continue
-		}
-		if i := slices.IndexFunc(f.Orders, func(o domain.Order) bool { return string(o.ID) == s.OrderID }); i >= 0 {
-			ahead = append(ahead, orderOf(f.Orders[i]))
+var stopKinds = map[domain.WaypointType]solver.StopKind{
+	domain.WaypointDepotStart: solver.DepotStart, domain.WaypointWarehousePickup: solver.WarehousePickup,
+	domain.WaypointHospitalDelivery: solver.Delivery, domain.WaypointDepotReturn: solver.DepotReturn,
+	domain.WaypointCharge: solver.Charge, domain.WaypointWait: solver.Wait,
+}
+
+func stopsOf(route []domain.Waypoint) []solver.Stop {
+	stops := make([]solver.Stop, len(route))
+	for i, w := range route {
+		stops[i] = solver.Stop{
+			Kind: stopKinds[w.Type], At: location(w.Position), OrderID: string(w.OrderID), WarehouseID: string(w.WarehouseID),
+			ChargeToPercent: w.ChargeToPercent, Until: w.WaitUntil,
 		}
 	}
-	return ahead, len(f.Mission.OrderIDs) - len(ahead)
+	return stops
 }
 
 // wellFormed reports whether the rest of a mission is one that planners write: each known
@@ -268,7 +256,7 @@ func wellFormed(g solver.Flight, now time.Time) bool {
 		case last != (s.Kind == solver.DepotReturn) || !valid(s.At) || g.Drone.CapacityKg > 0 && load > g.Drone.CapacityKg:
 			return false
 		case last:
-		case !known || s.Kind != solver.WarehousePickup && s.Kind != solver.Delivery:
+		case !known || !servesOrder(s):
 			return false
 		case aboard[o.ID] != (s.Kind == solver.Delivery):
 			return false
@@ -301,82 +289,63 @@ func commit(g *solver.Flight, now time.Time, params solver.Params, turn time.Dur
 			g.Committed = i + 1
 		}
 		alive = alive || s.OrderID != "" && clock.Sub(now) > applyMargin
-		switch s.Kind {
-		case solver.WarehousePickup:
-			clock = clock.Add(params.PickupService)
-		case solver.Delivery:
-			clock = clock.Add(params.DeliveryService)
-		case model.DepotStart, solver.DepotReturn:
-		}
+		clock = clock.Add(serviceTime(s.Kind, params))
 		at = s.At
 	}
 	return alive
 }
 
-// addStandby adds the drones on missions without orders to the drones that are free: such a
-// mission gives way at once. Their position is predicted for the problem's time.
-// One whose mission is about to end is left out: it may be over when an amendment comes.
-func (p *Planner) addStandby(problem *solver.Problem, flights []domain.Flight) {
+// onStandby reports whether a drone is on a mission without orders.
+func onStandby(f domain.Flight) bool {
+	return f.Mission.Standby() && f.Mission.Status == domain.MissionActive
+}
+
+// addStandbyMissions adds the drones on missions without orders to those that are free: such a
+// mission gives way at once. It leaves out those whose mission is about to end: it may be over
+// when an amendment comes.
+func (p *Planner) addStandbyMissions(problem *solver.Problem, flights []domain.Flight) {
 	for _, f := range flights {
-		if !f.Mission.Standby() || f.Mission.Status != domain.MissionActive {
+		if !onStandby(f) {
 			continue
 		}
-		d := dronesOf([]domain.Drone{f.Drone})[0]
-		d.SpeedKmh = p.learned.SpeedOf(f.Drone.ID)
-		if d, s, ok := predictStandby(f, d, problem.Now); ok {
-			problem.Drones, problem.Standing = append(problem.Drones, d), append(problem.Standing, s)
+		if d, m, ok := predictStandby(f, p.droneOf(f.Drone), problem.Now); ok {
+			problem.Drones, problem.StandbyMissions = append(problem.Drones, d), append(problem.StandbyMissions, m)
 		}
 	}
 }
 
 // predictStandby predicts where a drone on a mission without orders will be at the given time.
 // What it charges until then does not count.
-func predictStandby(f domain.Flight, d solver.Drone, now time.Time) (solver.Drone, solver.Standing, bool) {
+func predictStandby(f domain.Flight, d solver.Drone, now time.Time) (solver.Drone, solver.StandbyMission, bool) {
 	if d.MaxFlight > 0 {
 		// On the ground it uses no flight time, so what it has flown follows from its charge.
 		if d.MaxFlight -= flightTime(&d, (100-d.BatteryPercent)/d.ConsumptionWith(0)*1000); d.MaxFlight <= 0 {
-			return d, solver.Standing{}, false
+			return d, solver.StandbyMission{}, false
 		}
 	}
-	s := solver.Standing{DroneID: d.ID, MissionID: string(f.Mission.ID), Revision: f.Mission.RouteRevision}
-	ahead := f.Mission.Route[min(f.Mission.ReachedStops, len(f.Mission.Route)):]
-	for len(ahead) > 0 && ahead[0].Type == domain.WaypointDepotStart {
-		ahead = ahead[1:]
+	stops := stopsOf(f.Mission.Route[min(f.Mission.ReachedStops, len(f.Mission.Route)):])
+	for len(stops) > 0 && stops[0].Kind == solver.DepotStart {
+		stops = stops[1:]
 	}
-	if len(ahead) == 0 || !ahead[0].Duty() {
-		return d, s, false
+	m := solver.StandbyMission{DroneID: d.ID, MissionID: string(f.Mission.ID), Revision: f.Mission.RouteRevision, Stops: stops}
+	if len(stops) == 0 || stops[0].Kind != solver.Charge && stops[0].Kind != solver.Wait {
+		return d, m, false
 	}
-	for _, w := range ahead {
-		s.Stops = append(s.Stops, stopOf(w))
-	}
-	to := ahead[0]
-	leg := f.Drone.Position.DistanceMetres(to.Position)
+	to := stops[0]
+	leg := metres(d.At, to.At)
 	flown := min(leg, max(0, now.Sub(f.Drone.SeenAt).Hours())*d.Speed()*1000)
-	d.At = location(f.Drone.Position.Towards(to.Position, flown))
-	if flown >= leg {
-		d.At = location(to.Position)
-	}
+	d.At = towards(d.At, to.At, flown)
 	d.BatteryPercent = max(0, d.BatteryPercent-flown/1000*d.ConsumptionWith(0))
-	if flown < leg {
+	arrived := flown >= leg
+	if !arrived {
 		d.BatteryPercent = max(0, d.BatteryPercent-chargeMargin)
 	}
-	ends := to.WaitUntil
-	if to.Type == domain.WaypointCharge {
-		ends = f.Drone.SeenAt.Add(time.Duration((to.ChargeToPercent - f.Drone.Battery) / f.Drone.ChargePerMinute() * float64(time.Minute)))
-		if flown < leg {
-			ends = now.Add(time.Hour)
-		}
+	switch {
+	case to.Kind == solver.Wait:
+		return d, m, to.Until.Sub(now) > applyMargin
+	case !arrived: // it has yet to charge
+		return d, m, true
 	}
-	return d, s, ends.Sub(now) > applyMargin
-}
-
-// addCharging counts the slots that drones without a mission have or wait for.
-func addCharging(p *solver.Problem, snap domain.Snapshot) {
-	for _, d := range snap.Charging {
-		for i := range p.Depots {
-			if p.Depots[i].ID == string(d.HomeDepotID) {
-				p.Depots[i].SlotsTaken++
-			}
-		}
-	}
+	charged := f.Drone.SeenAt.Add(time.Duration((to.ChargeToPercent - f.Drone.Battery) / f.Drone.ChargePerMinute() * float64(time.Minute)))
+	return d, m, charged.Sub(now) > applyMargin
 }

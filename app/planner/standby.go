@@ -32,7 +32,7 @@ const (
 type standby struct {
 	directFlights
 	positions []position
-	standing  map[string]*solver.Standing
+	missions  map[string]*solver.StandbyMission
 	slots     map[string]int // free, by depot; none if no limit is known
 	list      []solver.Standby
 }
@@ -47,13 +47,13 @@ type reserveDrone struct {
 // standby lists the missions without orders that begin or change. It changes little, to avoid
 // churn: a drone that waits where it is needed stays, and one that is no longer needed comes
 // home when its wait is over.
-func (p *Planner) standby(problem *solver.Problem, plan solver.Plan) []solver.Standby {
+func (p *Planner) standby(r Result) []solver.Standby {
 	if p.demand.typical.ID == "" {
 		return nil // nothing is known yet
 	}
-	usable := Result{Problem: *problem, Plan: plan}.Usable()
+	usable, plan := r.Usable(), r.Plan
 	f := newDirectFlights(&usable)
-	s := &standby{directFlights: f, positions: p.demand.positions(f), standing: standbyByDrone(&usable), slots: freeSlots(&usable)}
+	s := &standby{directFlights: f, positions: p.demand.positions(f), missions: standbyByDrone(&usable), slots: freeSlots(&usable)}
 	serves := map[string]bool{}
 	for _, r := range plan.Routes {
 		serves[r.DroneID] = true
@@ -80,10 +80,10 @@ func (p *Planner) standby(problem *solver.Problem, plan solver.Plan) []solver.St
 	return s.list
 }
 
-func standbyByDrone(p *solver.Problem) map[string]*solver.Standing {
-	byDrone := make(map[string]*solver.Standing, len(p.Standing))
-	for i := range p.Standing {
-		byDrone[p.Standing[i].DroneID] = &p.Standing[i]
+func standbyByDrone(p *solver.Problem) map[string]*solver.StandbyMission {
+	byDrone := make(map[string]*solver.StandbyMission, len(p.StandbyMissions))
+	for i := range p.StandbyMissions {
+		byDrone[p.StandbyMissions[i].DroneID] = &p.StandbyMissions[i]
 	}
 	return byDrone
 }
@@ -92,11 +92,11 @@ func standbyByDrone(p *solver.Problem) map[string]*solver.Standing {
 // drone does next. It is called home to charge when it could serve less than half of the
 // orders to come. While it is needed it waits on.
 func (s *standby) stays(d *solver.Drone) bool {
-	standing := s.standing[d.ID]
-	if standing == nil || standing.Stops[0].Kind != solver.Wait {
+	current := s.missions[d.ID]
+	if current == nil || current.Stops[0].Kind != solver.Wait {
 		return false
 	}
-	at := standing.Stops[0]
+	at := current.Stops[0]
 	k := slices.IndexFunc(s.positions, func(p position) bool { return metres(p.at, at.At) < samePlaceMetres })
 	if k < 0 {
 		return true // its warehouse was deleted: it comes home when its wait ends
@@ -138,7 +138,7 @@ func freeSlots(p *solver.Problem) map[string]int {
 			free[d.ID] = d.ChargingSlots - d.SlotsTaken
 		}
 	}
-	for _, s := range p.Standing {
+	for _, s := range p.StandbyMissions {
 		for _, stop := range s.Stops {
 			for _, d := range p.Depots {
 				if stop.Kind == solver.Charge && metres(stop.At, d.At) < samePlaceMetres && d.ChargingSlots > 0 {
@@ -216,12 +216,12 @@ func (s *standby) add(r reserveDrone, stop solver.Stop) bool {
 		return false
 	}
 	mission := solver.Standby{Route: solver.Route{DroneID: d.ID}}
-	standing := s.standing[d.ID]
-	if standing != nil {
-		mission.MissionID, mission.Revision = standing.MissionID, standing.Revision
+	current := s.missions[d.ID]
+	if current != nil {
+		mission.MissionID, mission.Revision = current.MissionID, current.Revision
 	}
 	stops := []solver.Stop{stop, {Kind: solver.DepotReturn, At: s.home(d)}}
-	if standing == nil && !r.homebound {
+	if current == nil && !r.homebound {
 		stops = slices.Insert(stops, 0, solver.Stop{Kind: solver.DepotStart, At: d.At})
 	}
 	at, clock, battery, flying := d.At, r.ready, d.BatteryPercent, time.Duration(0)

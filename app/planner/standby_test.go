@@ -51,8 +51,8 @@ func (w *town) next(t *testing.T, p *planner.Planner, flights ...domain.Flight) 
 	return result, planner.DecisionsOf(result.Plan, snap)
 }
 
-// standing is the flight of a drone on the mission that a decision without orders began.
-func (w *town) standing(d domain.Decision, at domain.Position, battery float64) domain.Flight {
+// onStandby is the flight of a drone on the mission that a decision without orders began.
+func (w *town) onStandby(d domain.Decision, at domain.Position, battery float64) domain.Flight {
 	return domain.Flight{
 		Drone: domain.Drone{
 			ID: d.DroneID, HomeDepotID: depot.ID, Position: at, Battery: battery, SeenAt: w.now, SupportsAmendments: true, SupportsStandby: true,
@@ -168,10 +168,10 @@ func TestPlanner_SendsDronesWhereThePastExpectsThem(t *testing.T) {
 }
 
 // F-AMD-06: an order goes to the drone that waits, which it takes from its mission at once.
-func TestPlanner_GivesAStandingDroneTheOrder(t *testing.T) {
+func TestPlanner_GivesADroneOnStandbyTheOrder(t *testing.T) {
 	w, p := busyTown(t, 12)
 	_, sent := w.next(t, p)
-	flight := w.standing(sent[0], w.warehouse, 80)
+	flight := w.onStandby(sent[0], w.warehouse, 80)
 	w.drones = w.drones[3:]
 	// From the depot it could not be in time.
 	w.order("URGENT", domain.PriorityCritical, north(12, 0), 2*time.Minute)
@@ -189,13 +189,13 @@ func TestPlanner_GivesAStandingDroneTheOrder(t *testing.T) {
 
 // F-AMD-06: a drone that waits where it is needed stays, is told to wait on before its wait
 // is over, and comes home to charge when it could serve few of the orders to come.
-func TestPlanner_LetsStandingDronesBe(t *testing.T) {
+func TestPlanner_LeavesDronesOnStandby(t *testing.T) {
 	w, p := busyTown(t, 12)
 	_, sent := w.next(t, p)
 	w.drones = w.drones[3:]
 	var flights []domain.Flight
 	for _, d := range sent {
-		flights = append(flights, w.standing(d, w.warehouse, 80))
+		flights = append(flights, w.onStandby(d, w.warehouse, 80))
 	}
 	if _, decisions := w.next(t, p, flights...); len(decisions) != 0 {
 		t.Errorf("in the next cycle: %+v", decisions)
@@ -242,7 +242,7 @@ func TestPlanner_NeverNeedsMoreSlotsThanThereAre(t *testing.T) {
 		_, sent := w.next(t, p)
 		var flights []domain.Flight
 		for _, d := range sent {
-			flights = append(flights, w.standing(d, w.warehouse, 30))
+			flights = append(flights, w.onStandby(d, w.warehouse, 30))
 		}
 		w.drones = nil
 		snap := w.snapshot()
@@ -263,7 +263,7 @@ func TestCheck_RefusesBrokenStandby(t *testing.T) {
 	w, p := busyTown(t, 12)
 	_, sent := w.next(t, p)
 	w.drones = w.drones[1:]
-	result, _ := w.next(t, p, w.standing(sent[0], w.warehouse, 30))
+	result, _ := w.next(t, p, w.onStandby(sent[0], w.warehouse, 30))
 	if err := check.Plan(result.Problem, result.Plan); err != nil || len(result.Plan.Standby) < 2 {
 		t.Fatalf("%v, %+v", err, result.Plan.Standby)
 	}

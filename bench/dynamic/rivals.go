@@ -112,11 +112,11 @@ func (f *fixedReserve) PlanSnapshot(ctx context.Context, snap domain.Snapshot, s
 	}
 	byCharge := slices.Clone(whole.Drones)
 	slices.SortStableFunc(byCharge, func(a, b solver.Drone) int { return cmp.Compare(b.BatteryPercent, a.BatteryPercent) })
-	offered, kept := whole, 0
+	offered, kept := whole, []solver.Drone(nil)
 	offered.Drones = nil
 	for _, d := range byCharge {
-		if !needed[d.ID] && kept < f.keep {
-			kept++
+		if !needed[d.ID] && len(kept) < f.keep {
+			kept = append(kept, d)
 			continue
 		}
 		offered.Drones = append(offered.Drones, d)

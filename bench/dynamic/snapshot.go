@@ -42,7 +42,7 @@ func (c *command) snapshots(ctx context.Context) error {
 			}
 			missed[m.name] = len(reachable) - inTime
 			fmt.Fprintf(cli.Stdout, "%-5d %-10s %8d %8d %8d %5d %6d %8.1f\n", seed, m.name, len(reachable), missed[m.name],
-				r.Plan.Objective.Unserved[solver.Critical], r.Kept, len(problem.Drones)-len(r.Plan.Routes), time.Since(began).Seconds())
+				r.Plan.Objective.Unserved[solver.Critical], len(r.Kept), len(problem.Drones)-len(r.Plan.Routes), time.Since(began).Seconds())
 		}
 		if missed[dispatcher] > missed[searchAlone.name] {
 			worse = append(worse, seed)

@@ -82,9 +82,9 @@ type replay struct {
 	ordersByID map[string]model.Order // the first record with that id
 	firstOf    map[string]int         // its index
 
-	flights  map[string]model.Flight   // by drone
-	standing map[string]model.Standing // by drone
-	inFlight map[string]string         // orders of flights to the drone
+	flights         map[string]model.Flight         // by drone
+	standbyMissions map[string]model.StandbyMission // by drone
+	inFlight        map[string]string               // orders of flights to the drone
 
 	flown     map[string]bool      // drones that have a route
 	delivered map[string]time.Time // arrival by order
@@ -98,7 +98,7 @@ func newReplay(p model.Problem) *replay {
 		problem: p, params: p.Params.WithDefaults(),
 		drones: map[string]model.Drone{}, depots: map[string]model.Depot{},
 		warehouses: map[string]model.Warehouse{}, ordersByID: map[string]model.Order{}, firstOf: map[string]int{},
-		flights: map[string]model.Flight{}, standing: map[string]model.Standing{}, inFlight: map[string]string{},
+		flights: map[string]model.Flight{}, standbyMissions: map[string]model.StandbyMission{}, inFlight: map[string]string{},
 		flown: map[string]bool{}, delivered: map[string]time.Time{},
 	}
 	for _, d := range p.Drones {
@@ -121,8 +121,8 @@ func newReplay(p model.Problem) *replay {
 			r.ordersByID[o.ID], r.firstOf[o.ID] = o, i
 		}
 	}
-	for _, s := range p.Standing {
-		r.standing[s.DroneID] = s
+	for _, s := range p.StandbyMissions {
+		r.standbyMissions[s.DroneID] = s
 	}
 	r.addFlights()
 	return r

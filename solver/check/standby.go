@@ -22,7 +22,7 @@ func (r *replay) standby(s model.Standby) {
 		r.fault("standby", id, "", "takes no mission without orders")
 	}
 	r.flown[id] = true
-	if was := r.standing[id]; s.MissionID != was.MissionID || s.Revision != was.Revision {
+	if was := r.standbyMissions[id]; s.MissionID != was.MissionID || s.Revision != was.Revision {
 		r.fault("revision", id, "", "amends revision %d of %q, flies %d of %q", s.Revision, s.MissionID, was.Revision, was.MissionID)
 	}
 	stops := s.Stops
@@ -125,7 +125,7 @@ func (r *replay) slots(plan model.Plan) {
 		count(s.Stops)
 	}
 	planned := maps.Clone(taken)
-	for _, s := range r.problem.Standing {
+	for _, s := range r.problem.StandbyMissions {
 		if !r.flown[s.DroneID] {
 			count(s.Stops)
 		}

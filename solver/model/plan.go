@@ -90,7 +90,7 @@ type Amendment struct {
 // DepotReturn, after a DepotStart if the drone has no mission yet.
 type Standby struct {
 	Route
-	// MissionID and Revision are those of the Standing that it changes; empty for a new
+	// MissionID and Revision are those of the StandbyMission that it changes; empty for a new
 	// mission.
 	MissionID string `json:"missionId,omitempty"`
 	Revision  int    `json:"revision,omitempty"`

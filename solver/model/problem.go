@@ -50,7 +50,7 @@ func (p Priority) Window() time.Duration {
 }
 
 // Drone is one drone that is free to start at Problem.Now from where it is: idle, or on a
-// mission without orders, see Standing.
+// mission without orders, see StandbyMission.
 type Drone struct {
 	ID string   `json:"id"`
 	At Location `json:"at"`
@@ -147,9 +147,9 @@ func (f Flight) Aboard() []Order {
 	return aboard
 }
 
-// Standing is the mission without orders of one of Problem.Drones. A route of the drone
+// StandbyMission is the mission without orders of one of Problem.Drones. A route of the drone
 // changes the mission.
-type Standing struct {
+type StandbyMission struct {
 	DroneID   string `json:"droneId"`
 	MissionID string `json:"missionId"`
 	// Revision of the mission that a change is planned on.
@@ -286,12 +286,12 @@ func (p Params) WithDefaults() Params {
 
 // Problem is everything that the solver knows, at one instant.
 type Problem struct {
-	Now        time.Time   `json:"now"`
-	Depots     []Depot     `json:"depots"`
-	Warehouses []Warehouse `json:"warehouses"`
-	Drones     []Drone     `json:"drones"`
-	Flights    []Flight    `json:"flights,omitempty"`
-	Standing   []Standing  `json:"standing,omitempty"`
-	Orders     []Order     `json:"orders"`
-	Params     Params      `json:"params,omitzero"`
+	Now             time.Time        `json:"now"`
+	Depots          []Depot          `json:"depots"`
+	Warehouses      []Warehouse      `json:"warehouses"`
+	Drones          []Drone          `json:"drones"`
+	Flights         []Flight         `json:"flights,omitempty"`
+	StandbyMissions []StandbyMission `json:"standbyMissions,omitempty"`
+	Orders          []Order          `json:"orders"`
+	Params          Params           `json:"params,omitzero"`
 }

@@ -16,14 +16,14 @@ const (
 	maxReordered = 24
 )
 
-// reorder puts the stops ahead in a better order where that saves enough. It looks at each
+// resequence puts the stops ahead in a better order where that saves enough. It looks at each
 // revision of a mission once: the rest of a good order is a good order.
-func (f *amender) reorder() {
+func (f *amender) resequence() {
 	for k, r := range f.routes {
 		least := reorderGain.Seconds()
 		if r.changed() {
 			least = 1
-		} else if !f.searched.add(routeRevision{r.flight.MissionID, r.flight.Revision}, f.problem.Now) {
+		} else if !f.resequenced.add(routeRevision{r.flight.MissionID, r.flight.Revision}, f.problem.Now) {
 			continue
 		}
 		if better := r.reordered(); better != nil && r.cost()-better.cost() >= least {
