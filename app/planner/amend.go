@@ -185,10 +185,15 @@ func (f *amender) addOrder(o *solver.Order) bool {
 	if o.Priority == solver.Critical {
 		return f.addTo(o, due, math.Inf(1)) || f.addTo(o, math.Inf(1), math.Inf(1))
 	}
+	return f.addTo(o, anyTimeIfPast(due), f.maxInsertionCost(o))
+}
+
+// anyTimeIfPast is a deadline in seconds from now, or none if it has passed.
+func anyTimeIfPast(due float64) float64 {
 	if due < 0 {
-		due = math.Inf(1)
+		return math.Inf(1)
 	}
-	return f.addTo(o, due, f.maxInsertionCost(o))
+	return due
 }
 
 // maxInsertionCost is what it may cost at most to add an order that is not CRITICAL; 0 if no drone

@@ -120,33 +120,33 @@ func (l *lookAhead) plan(ctx context.Context) (_ solver.Plan, kept []solver.Dron
 	if err := l.planUrgent(ctx); err != nil {
 		return solver.Plan{}, nil, err
 	}
-	rest := l.release(l.inReserveOrder(), starved)
+	free := l.release(l.inReserveOrder(), starved)
 	if starved {
-		l.reserve = max(0, min(l.reserve, len(rest)-1))
+		l.reserve = max(0, min(l.reserve, len(free)-1))
 	}
-	if err := l.planLongestOverdue(ctx, beyond(rest, (l.reserve+1)/2)); err != nil {
+	if err := l.planLongestOverdue(ctx, beyond(free, (l.reserve+1)/2)); err != nil {
 		return solver.Plan{}, nil, err
 	}
-	rest = l.unused(rest)
-	if starved && len(rest) > 0 {
-		held[rest[len(rest)-1].ID] = true
+	free = l.unused(free)
+	if starved && len(free) > 0 {
+		held[free[len(free)-1].ID] = true
 	}
 	notHeld := func(id string) bool { return !held[id] }
-	if err := l.planLateCritical(ctx, selectDrones(beyond(rest, (l.reserve+1)/2), notHeld)); err != nil {
+	if err := l.planLateCritical(ctx, selectDrones(beyond(free, (l.reserve+1)/2), notHeld)); err != nil {
 		return solver.Plan{}, nil, err
 	}
 	// What these cannot carry may take the reserve and the advance positions, too.
 	if err := l.planLateCritical(ctx, selectDrones(l.unused(l.work.Drones), notHeld)); err != nil {
 		return solver.Plan{}, nil, err
 	}
-	rest = l.unused(rest)
+	free = l.unused(free)
 	if starved {
-		l.reserve = max(0, min(l.reserve, len(rest)-1))
+		l.reserve = max(0, min(l.reserve, len(free)-1))
 	}
-	if err := l.planAtRisk(ctx, beyond(rest, (l.reserve+1)/2)); err != nil {
+	if err := l.planAtRisk(ctx, beyond(free, (l.reserve+1)/2)); err != nil {
 		return solver.Plan{}, nil, err
 	}
-	offered := append(selectDrones(l.work.Drones, l.hasRoute), beyond(l.unused(rest), l.reserve)...)
+	offered := append(selectDrones(l.work.Drones, l.hasRoute), beyond(l.unused(free), l.reserve)...)
 	plan, err := l.planJointly(ctx, offered)
 	if err == nil {
 		err = l.completeCritical(ctx, &plan)
@@ -362,23 +362,23 @@ func (l *lookAhead) longestOverdue(drones []solver.Drone, least time.Duration) (
 // the only one that can carry it. A drone at an advance position is released if
 // no other can serve the order. When the other orders are starved, it is done for
 // an order that is not long overdue, too.
-func (l *lookAhead) release(rest []solver.Drone, starved bool) []solver.Drone {
+func (l *lookAhead) release(free []solver.Drone, starved bool) []solver.Drone {
 	least := longOverdue * l.params.AgingStep
 	if starved {
 		least = math.MinInt64
 	}
 	_, advance := l.byAdvance()
-	free := append(l.unused(advance), rest...)
-	longest, ok := l.longestOverdue(free, least)
+	all := append(l.unused(advance), free...)
+	longest, ok := l.longestOverdue(all, least)
 	if !ok {
-		return rest
+		return free
 	}
 	r := l.request(&l.work.Orders[longest])
-	for _, d := range slices.Backward(free) {
+	for _, d := range slices.Backward(all) {
 		if took, _ := l.try(&d, r); took != never {
 			delete(l.advance, d.ID)
-			return append(selectDrones(rest, func(id string) bool { return id != d.ID }), d)
+			return append(selectDrones(free, func(id string) bool { return id != d.ID }), d)
 		}
 	}
-	return rest
+	return free
 }

@@ -9,13 +9,12 @@ import (
 )
 
 // An order whose parcel is not picked up can be taken from its drone, to make room for a
-// CRITICAL order or because another drone serves it much better. It stays with the drone
-// until the drone names the new revision (F-AMD-04); then it waits, and a later cycle plans
-// it like any other. It is not reserved for another drone meanwhile, so an order is taken
-// away only if it can wait: never a CRITICAL order that its drone would deliver in time.
+// CRITICAL order or because another drone serves it much better. It waits once its drone names
+// the new revision (F-AMD-04), and a later cycle plans it like any other. No drone is reserved
+// for it, so a CRITICAL order that its drone would deliver in time is never taken away.
 const (
-	// exchangeTime is the delay until the order's next drone can begin: for the first drone's
-	// report, the next cycle, and some seconds for both.
+	// exchangeTime is the delay until the order's next drone can begin: the first drone must
+	// report, and the next cycle must plan.
 	exchangeTime = 30 * time.Second
 	// exchangeGain is how much of a drone's time an exchange must save.
 	exchangeGain = otherGain
@@ -23,8 +22,8 @@ const (
 	maxExchangesTried = 200
 )
 
-// releasable lists the orders that can be taken from a rest: those of the mission whose
-// pickup can still be left out, except CRITICAL ones in time and what was moved lately.
+// releasable lists the orders that can be taken from a drone: those whose pickup can still be
+// left out, except CRITICAL ones in time and those that were exchanged recently.
 func (f *amender) releasable(r *remainingRoute) (list []solver.Order) {
 	for _, s := range r.stops[min(r.flight.Committed, len(r.stops)):] {
 		if s.Kind != solver.WarehousePickup || slices.Contains(r.added, s.OrderID) || f.exchanged.has(s.OrderID) {
@@ -37,41 +36,25 @@ func (f *amender) releasable(r *remainingRoute) (list []solver.Order) {
 	return list
 }
 
-// arrival is when the rest delivers an order, in seconds from now.
-func (r *remainingRoute) arrival(order string) float64 {
-	k := slices.IndexFunc(r.stops, func(s solver.Stop) bool { return s.Kind == solver.Delivery && s.OrderID == order })
-	return r.arrives[k]
-}
-
-// without is the rest when an order is taken away.
-func (r *remainingRoute) without(order string) *remainingRoute {
-	c := r.clone()
-	c.stops = slices.DeleteFunc(c.stops, func(s solver.Stop) bool { return s.OrderID == order })
-	delete(c.orders, order)
-	c.released = append(c.released, order)
-	c.schedule()
-	return c
-}
-
-// makeRoom takes one order from a flight so that a CRITICAL order can be in time there. What
-// is taken away is priced as if a drone from the depot served it alone.
+// makeRoom takes one order from a flight so that a CRITICAL order can be in time there. The
+// order taken away costs as much as if a drone from the depot served it alone.
 func (f *amender) makeRoom(o *solver.Order, due float64) bool {
-	sources, cheaper := f.sourcesOf(o), float64(criticalMadeLate)
+	sources, cheaper := f.sourcesOf(o), lateCosts[solver.Critical].once
 	var best insertion
-	var from int
+	var at int
 	for k, r := range f.routes {
 		for _, other := range f.releasable(r) {
 			without := r.without(other.ID)
 			price := without.cost() - r.cost() + f.costAlone(r, &other)
 			if found, ok := without.insert(o, sources, due, cheaper-price); ok {
-				best, from, cheaper = found, k, price+found.cost()
+				best, at, cheaper = found, k, price+found.cost()
 			}
 		}
 	}
 	if best.route == nil {
 		return false
 	}
-	f.routes[from] = best.route
+	f.routes[at] = best.route
 	best.route.apply(best, o)
 	return true
 }
@@ -87,9 +70,9 @@ func (f *amender) costAlone(r *remainingRoute, o *solver.Order) float64 {
 	return f.roundTrip(&f.typical, request).Seconds() + r.arrivalCost(o, (took+exchangeTime).Seconds())
 }
 
-// exchange takes orders from drones in flight that others serve much better. A flight gives
-// or gets one order in a cycle, and none that this cycle gave a CRITICAL order. The plan is
-// that of the idle drones.
+// exchange takes orders from drones in flight that other drones serve much better. In a cycle a
+// flight gives or gets at most one order; one that got a CRITICAL order takes no part. The plan
+// is that of the idle drones.
 func (f *amender) exchange(plan solver.Plan) {
 	idle := selectDrones(f.problem.Drones, func(id string) bool {
 		return !slices.ContainsFunc(plan.Routes, func(r solver.Route) bool { return r.DroneID == id })
@@ -135,11 +118,7 @@ func (f *amender) replacement(from *remainingRoute, o *solver.Order, cheaper flo
 			}
 		}
 	}
-	by := from.due(o) - exchangeTime.Seconds()
-	if by < 0 {
-		by = math.Inf(1)
-	}
-	limit := math.Inf(1)
+	by, limit := anyTimeIfPast(from.due(o)-exchangeTime.Seconds()), math.Inf(1)
 	if o.Priority != solver.Critical {
 		limit = f.maxInsertionCost(o)
 	}
@@ -148,7 +127,7 @@ func (f *amender) replacement(from *remainingRoute, o *solver.Order, cheaper flo
 		if r == from || busy[r] || !r.shouldServe(o) {
 			continue
 		}
-		found, ok := r.committedFor(exchangeTime+f.turn).insert(o, sources, by, limit)
+		found, ok := r.after(exchangeTime+f.turn).insert(o, sources, by, limit)
 		if !ok {
 			continue
 		}
@@ -159,25 +138,14 @@ func (f *amender) replacement(from *remainingRoute, o *solver.Order, cheaper flo
 	return to, drone
 }
 
-// committedFor is the rest as far as it can still be changed after a while.
-func (r *remainingRoute) committedFor(while time.Duration) *remainingRoute {
-	c, f := *r, *r.flight
-	for f.Committed < len(r.stops)-1 && r.arrives[f.Committed] <= while.Seconds() {
-		f.Committed++
-	}
-	c.flight = &f
-	return &c
-}
-
 // rememberedFor is how long the planner remembers what it did, so that an order that was
 // taken from one drone is not moved back and forth.
 const rememberedFor = 30 * time.Minute
 
-// recentChanges holds what was done in the last rememberedFor, and when.
+// recentChanges are what was done in the last rememberedFor, and when.
 type recentChanges[K comparable] map[K]time.Time
 
-// add notes that something is done, and forgets what is long past. It returns false if it
-// was done lately.
+// add notes a change, and forgets old ones. It returns false if the change is not new.
 func (l *recentChanges[K]) add(what K, now time.Time) bool {
 	if *l == nil {
 		*l = recentChanges[K]{}
@@ -194,7 +162,7 @@ func (l *recentChanges[K]) add(what K, now time.Time) bool {
 	return true
 }
 
-// has reports whether something was done lately.
+// has reports whether something was done recently.
 func (l *recentChanges[K]) has(what K) bool {
 	_, done := (*l)[what]
 	return done

@@ -20,9 +20,9 @@ const patience = time.Minute
 // CRITICAL orders need, so that the fullest are there for the longest routes.
 func (l *lookAhead) inReserveOrder() []solver.Drone {
 	enough := l.demand.urgentCharge(l.directFlights)
-	rest, _ := l.byAdvance()
-	rest = l.unused(rest)
-	slices.SortStableFunc(rest, func(a, b solver.Drone) int {
+	free, _ := l.byAdvance()
+	free = l.unused(free)
+	slices.SortStableFunc(free, func(a, b solver.Drone) int {
 		if waits := l.waits(a.ID); waits != l.waits(b.ID) {
 			if waits {
 				return -1
@@ -45,7 +45,7 @@ func (l *lookAhead) inReserveOrder() []solver.Drone {
 		pinned[l.work.Orders[i].PinnedDroneID] = true
 	}
 	isPinned := func(d solver.Drone) bool { return pinned[d.ID] }
-	return append(slices.DeleteFunc(slices.Clone(rest), isPinned), slices.DeleteFunc(rest, func(d solver.Drone) bool { return !isPinned(d) })...)
+	return append(slices.DeleteFunc(slices.Clone(free), isPinned), slices.DeleteFunc(free, func(d solver.Drone) bool { return !isPinned(d) })...)
 }
 
 // waits reports whether a drone waits at a position or flies to it.

@@ -5,35 +5,34 @@ import (
 	"slices"
 
 	"github.com/dronefleet/dronefleet/solver"
-	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 const (
-	// reorderGain is how much of a drone's time another order of stops must save if the
+	// resequenceGain is how much of a drone's time another order of stops must save if the
 	// mission is not changed anyway.
-	reorderGain = otherGain
-	// maxReordered bounds the stops of a rest that are put in another order.
-	maxReordered = 24
+	resequenceGain = otherGain
+	// maxResequenced bounds the stops that are put in another order.
+	maxResequenced = 24
 )
 
 // resequence puts the stops ahead in a better order where that saves enough. It looks at each
-// revision of a mission once: the rest of a good order is a good order.
+// revision of a mission once: what remains of a good order is good.
 func (f *amender) resequence() {
 	for k, r := range f.routes {
-		least := reorderGain.Seconds()
+		least := resequenceGain.Seconds()
 		if r.changed() {
 			least = 1
 		} else if !f.resequenced.add(routeRevision{r.flight.MissionID, r.flight.Revision}, f.problem.Now) {
 			continue
 		}
-		if better := r.reordered(); better != nil && r.cost()-better.cost() >= least {
+		if better := r.resequenced(); better != nil && r.cost()-better.cost() >= least {
 			f.routes[k] = better
 		}
 	}
 }
 
-// sequence looks for the best order of the stops of a rest that are not committed. Places
-// are numbered: 0 is where the drone is before the stops, then they follow, then home.
+// sequence is an order of a route's stops that are not committed, to be improved by local search.
+// Places are numbered: 0 is where the drone sets out, then the stops follow, then home.
 type sequence struct {
 	*remainingRoute
 	first    int         // index of the first of the stops
@@ -42,13 +41,13 @@ type sequence struct {
 	at       []int       // the order of places
 	cost     float64
 
-	mostMetres, latest float64 // what the drone can fly, and when the rest must end
+	mostMetres, latest float64 // that the drone can fly, and when it must be home
 }
 
-// reordered is the rest with its stops in a better order; nil if none is found.
-func (r *remainingRoute) reordered() *remainingRoute {
+// resequenced is the route with its stops in a better order; nil if none is found.
+func (r *remainingRoute) resequenced() *remainingRoute {
 	n := len(r.stops) - 1 - r.flight.Committed // without the way home
-	if n < 2 || n > maxReordered {
+	if n < 2 || n > maxResequenced {
 		return nil
 	}
 	s := r.sequence()
@@ -66,7 +65,7 @@ func (r *remainingRoute) reordered() *remainingRoute {
 	return c
 }
 
-// sequence is the rest's present one.
+// sequence is the route's present one.
 func (r *remainingRoute) sequence() *sequence {
 	s := &sequence{remainingRoute: r, first: r.flight.Committed}
 	start, _, _ := r.departure(s.first)
@@ -97,8 +96,8 @@ func (r *remainingRoute) sequence() *sequence {
 	return s
 }
 
-// improve makes the best single change: one stop moved, or a part of the order reversed. It
-// returns false if none is worth a second.
+// improve makes the best single change: one stop relocated, or a part of the order reversed
+// (2-opt). It returns false if no change saves a second.
 func (s *sequence) improve() bool {
 	best, cost := []int(nil), s.cost-1
 	try := func(at []int) {
@@ -134,12 +133,12 @@ func reversed(list []int, from, to int) []int {
 	return list
 }
 
-// costOf is what the rest costs with its stops in an order; +Inf if the drone cannot fly it
+// costOf is the cost of the route with its stops in an order; +Inf if the drone cannot fly it
 // or a CRITICAL order would be made late.
 func (s *sequence) costOf(order []int) float64 {
 	_, clock, load := s.departure(s.first)
 	sum, flown, last := 0.0, 0.0, 0
-	var done [maxReordered + 1]bool
+	var done [maxResequenced + 1]bool
 	for _, place := range order {
 		flown += s.metres[last][place]
 		clock += s.seconds(s.metres[last][place])
@@ -155,7 +154,7 @@ func (s *sequence) costOf(order []int) float64 {
 			}
 			load -= o.WeightKg
 			sum += s.arrivalCost(&o, s.arrives[i]) + s.delayCost(&o, s.arrives[i], clock)
-		case model.DepotStart, solver.DepotReturn:
+		case solver.DepotStart, solver.DepotReturn, solver.Charge, solver.Wait:
 		}
 		if !s.canCarry(load) {
 			return math.Inf(1)
