@@ -63,7 +63,7 @@ func formatOf(data []byte, attrs map[string]string) (Format, error) {
 // bytes: the tag of a first string field is a newline, and a length of 123 is "{". A
 // payload that begins with a newline and is not valid JSON is therefore protobuf.
 func sniff(data []byte) Format {
-	trimmed := bytes.TrimLeft(data, " \t\r\n")
+	trimmed := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n")
 	if len(trimmed) == 0 || trimmed[0] != '{' {
 		return Protobuf
 	}

@@ -144,17 +144,37 @@ func TestDecodeOrder_MisspeltFieldsAreRefused(t *testing.T) {
 		`"prioritty":"CRITICAL"`:        `invalid order: priority is spelt "prioritty"; give "priority"`,
 		`"Priority":"CRITICAL"`:         `invalid order: priority is spelt "Priority"; give "priority"`,
 		`"requireColdChain":true`:       `invalid order: requires_cold_chain is spelt "requireColdChain"; give "requiresColdChain"`,
-		`"requires_coldchain":true`:     `invalid order: requires_cold_chain is spelt "requires_coldchain"; give "requires_cold_chain"`,
+		`"requires_coldchain":true`:     `invalid order: requires_cold_chain is spelt "requires_coldchain"; give "requiresColdChain"`,
 		`"dedline":null`:                `invalid order: deadline is spelt "dedline"; give "deadline"`,
 		`"urgency":"CRITICAL"`:          "",
 		`"ward":"4"`:                    "",
 		`"i":1`:                         "",
+		`"idx":1,"da":2`:                "",
 		`"priority":"HIGH","priorty":1`: "", // the field is given under its own name
 	} {
 		_, err := wire.DecodeOrder([]byte(`{"id":"O","productType":"BLOOD","deliveryLocation":{"lat":48.84,"lon":2.35,"alt":120},`+fields+`}`), nil)
 		if message(err) != want {
 			t.Errorf("%s: %v", fields, err)
 		}
+	}
+}
+
+// F-IN-01, F-IN-02: a byte order mark, and times with t and z, are read in every message.
+func TestDecode_ReadsMarksAndLowerCaseTimes(t *testing.T) {
+	const order = `{"id":"O","productType":"BLOOD","deliveryLocation":{"lat":1,"lon":2},"createdAt":"2026-11-21T10:15:30.5Z","deadline":"2026-11-21T12:15:30+01:00"}`
+	want, err := wire.DecodeOrder([]byte(order), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"\ufeff" + order, strings.NewReplacer("21T", "21t", "5Z", "5z").Replace(order)} {
+		got, err := wire.DecodeOrder([]byte(text), nil)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", text, err, diff)
+		}
+	}
+	snapshot := "\ufeff" + `{"timestamp":"2026-11-21t10:15:30z","depot":{"id":"D","position":{"lat":1,"lon":2}}}`
+	if s, err := wire.DecodeSnapshot([]byte(snapshot)); err != nil || s.Time.IsZero() {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

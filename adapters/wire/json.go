@@ -3,35 +3,35 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/dronefleet/dronefleet/internal/editdistance"
+	"github.com/dronefleet/dronefleet/internal/input"
 	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
 )
 
-// maxDepth bounds the nesting of JSON; the messages need four levels.
-const maxDepth = 100
-
-// readJSON rewrites the short enum names of a JSON payload (IDLE) to the long ones
-// (DRONE_STATUS_IDLE) that protojson knows, and leaves every other byte alone. It
-// returns as problems what protojson, told to ignore unknown fields, would ignore:
-// enum names that are neither, misspelt fields, and positions that lack a coordinate.
+// readJSON rewrites what protojson does not know, and leaves every other byte alone: the
+// short enum names of a JSON payload (IDLE) become the long ones (DRONE_STATUS_IDLE), and
+// the T and Z of times upper-case. It returns as problems what protojson, told to ignore
+// unknown fields, would ignore: enum names that are neither, misspelt fields, and
+// positions that lack a coordinate.
 func readJSON(data []byte, root protoreflect.MessageDescriptor) ([]byte, []Problem, error) {
-	l := jsonReader{in: data, decoder: json.NewDecoder(bytes.NewReader(data))}
-	l.decoder.UseNumber()
-	if err := l.value(root, nil, "", 0); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	text, err := input.JSON(data)
+	if err != nil {
 		return nil, nil, err
 	}
-	l.out = append(l.out, data[l.copied:]...)
+	l := jsonReader{in: text, decoder: json.NewDecoder(bytes.NewReader(text))}
+	l.decoder.UseNumber()
+	if err := l.value(root, nil, ""); err != nil {
+		return nil, nil, err
+	}
+	l.out = append(l.out, text[l.copied:]...)
 	return l.out, l.problems, nil
 }
 
@@ -45,10 +45,7 @@ type jsonReader struct {
 
 // value reads one JSON value. message is the type of an object there and enum
 // that of a name there; both are nil where nothing is to be rewritten.
-func (l *jsonReader) value(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("nested deeper than %d levels", maxDepth)
-	}
+func (l *jsonReader) value(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string) error {
 	before := int(l.decoder.InputOffset())
 	token, err := l.decoder.Token()
 	if err != nil {
@@ -56,19 +53,24 @@ func (l *jsonReader) value(message protoreflect.MessageDescriptor, enum protoref
 	}
 	switch token := token.(type) {
 	case string:
-		if enum != nil {
+		switch {
+		case enum != nil:
 			l.name(enum, token, before, path)
+		case message == timeType:
+			if at, err := input.Time(token); err == nil && strings.ContainsAny(token, "tz") {
+				l.replace(before, at.Format(time.RFC3339Nano))
+			}
 		}
 	case json.Delim:
 		if token == '{' {
-			return l.object(message, path, depth)
+			return l.object(message, path)
 		}
-		return l.array(message, enum, path, depth)
+		return l.array(message, enum, path)
 	}
 	return nil
 }
 
-func (l *jsonReader) object(message protoreflect.MessageDescriptor, path string, depth int) error {
+func (l *jsonReader) object(message protoreflect.MessageDescriptor, path string) error {
 	given := map[protoreflect.Name]bool{}
 	var unknown []string
 	for l.decoder.More() {
@@ -91,7 +93,7 @@ func (l *jsonReader) object(message protoreflect.MessageDescriptor, path string,
 			unknown = append(unknown, name)
 		}
 		before := l.decoder.InputOffset()
-		if err := l.value(inner, enum, fieldPath, depth+1); err != nil {
+		if err := l.value(inner, enum, fieldPath); err != nil {
 			return err
 		}
 		is := bytes.TrimLeft(l.in[before:l.decoder.InputOffset()], ": \t\r\n")
@@ -154,42 +156,30 @@ func missingCoordinates(path string, given map[protoreflect.Name]bool, unknown [
 	return bad
 }
 
-// misspelt reports unknown names that are probably a misspelt field: within two edits
-// of one that the object lacks. A field that is given was not meant by another name.
+// misspelt reports unknown names that are probably a misspelt field that the object
+// lacks. A field that is given was not meant by another name.
 func misspelt(message protoreflect.MessageDescriptor, path string, given map[protoreflect.Name]bool, unknown []string) (bad []Problem) {
+	if len(unknown) == 0 {
+		return nil
+	}
+	var lacking []string
+	for i := range message.Fields().Len() {
+		if field := message.Fields().Get(i); !given[field.Name()] {
+			lacking = append(lacking, field.JSONName(), string(field.Name()))
+		}
+	}
 	for _, name := range unknown {
-		if field, known := nearestField(message, name, given); field != "" {
-			bad = append(bad, Problem{join(path, string(field)), fmt.Sprintf("is spelt %.64q; give %q", name, known)})
+		if known := editdistance.Nearest(name, lacking); known != "" {
+			field := fieldByAnyName(message, known)
+			bad = append(bad, Problem{join(path, string(field.Name())), fmt.Sprintf("is spelt %.64q; give %q", name, known)})
 		}
 	}
 	return bad
 }
 
-// maxEdits is how many letters may differ in a misspelt name.
-const maxEdits = 2
-
-// nearestField finds the field that is not given and whose name is nearest to an
-// unknown one, with that name; "" if none is within maxEdits. A name must have at
-// least one letter in its place: id is not a misspelling of any two letters.
-func nearestField(message protoreflect.MessageDescriptor, unknown string, given map[protoreflect.Name]bool) (nearest protoreflect.Name, known string) {
-	least := maxEdits + 1
-	for i := range message.Fields().Len() {
-		field := message.Fields().Get(i)
-		if given[field.Name()] {
-			continue
-		}
-		for _, name := range []string{field.JSONName(), string(field.Name())} {
-			if d := editdistance.Of(unknown, name, maxEdits); d < least && d < len(name) {
-				least, nearest, known = d, field.Name(), name
-			}
-		}
-	}
-	return nearest, known
-}
-
-func (l *jsonReader) array(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string, depth int) error {
+func (l *jsonReader) array(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string) error {
 	for i := 0; l.decoder.More(); i++ {
-		if err := l.value(message, enum, at(path, i), depth+1); err != nil {
+		if err := l.value(message, enum, at(path, i)); err != nil {
 			return err
 		}
 	}
@@ -205,15 +195,19 @@ func (l *jsonReader) name(enum protoreflect.EnumDescriptor, name string, before 
 	switch {
 	case values.ByName(protoreflect.Name(name)) != nil:
 	case values.ByName(protoreflect.Name(prefix+name)) != nil:
-		start := before + bytes.IndexByte(l.in[before:], '"')
-		l.out = append(l.out, l.in[l.copied:start]...)
-		l.out = append(l.out, '"')
-		l.out = append(l.out, prefix+name...)
-		l.out = append(l.out, '"')
-		l.copied = int(l.decoder.InputOffset())
+		l.replace(before, prefix+name)
 	default:
 		l.problems = append(l.problems, Problem{path, fmt.Sprintf("is %.64q; give %s", name, choices(enum))})
 	}
+}
+
+// replace writes text for the string that ends where the decoder stands and began after
+// before.
+func (l *jsonReader) replace(before int, text string) {
+	start := before + bytes.IndexByte(l.in[before:], '"')
+	l.out = append(l.out, l.in[l.copied:start]...)
+	l.out = strconv.AppendQuote(l.out, text)
+	l.copied = int(l.decoder.InputOffset())
 }
 
 // fieldByAnyName finds a field by its snake_case or lowerCamelCase name.

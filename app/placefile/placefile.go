@@ -2,13 +2,12 @@ package placefile
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,11 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
+
+// MaxBytes is far more than the places of any fleet take.
+const MaxBytes = 16 << 20
 
 // Depots reads the depots of a file. Its format follows from the name's ending or, with
 // another one, from the content. A YAML or GeoJSON file may hold warehouses too. The error
@@ -60,16 +63,29 @@ func recordAt(where string, fields map[string]any) record {
 func places[P domain.Place](name string, data []byte, kind domain.PlaceKind, read func(*reader, record) P, id func(P) string) ([]P, error) {
 	r := &reader{file: name}
 	var records []record
-	switch formatOf(name, data) {
-	case "csv":
+	switch text, err := input.Text(data); {
+	case err != nil:
+		r.unreadable(err)
+	case formatOf(name, text) == "csv":
 		r.text = true
 		records = r.csv(data)
-	case "geojson":
+	case formatOf(name, text) == "geojson":
 		records = r.geoJSON(data, kind)
 	default:
 		records = r.yaml(data, kind)
 	}
 	return convert(r, records, kind, read, id)
+}
+
+// unreadable notes what package input says of the file.
+func (r *reader) unreadable(err error) {
+	problems, is := errors.AsType[input.Problems](err)
+	if !is && err != nil {
+		problems = input.Problems{{Text: err.Error()}}
+	}
+	for _, p := range problems {
+		r.refuse(p.Where(), "", "%s", p.Text)
+	}
 }
 
 func convert[P domain.Place](r *reader, records []record, kind domain.PlaceKind, read func(*reader, record) P, id func(P) string) ([]P, error) {
@@ -101,33 +117,28 @@ func formatOf(name string, data []byte) string {
 	case ".csv":
 		return "csv"
 	}
-	line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n"))
-	switch {
-	case bytes.HasPrefix(line, []byte("{")):
-		return "geojson"
-	case bytes.Contains(line, []byte(",")) && !bytes.Contains(line, []byte(":")):
-		return "csv"
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0 || line[0] == '#':
+			continue
+		case line[0] == '{':
+			return "geojson"
+		case bytes.ContainsAny(line, ",;\t") && !bytes.Contains(line, []byte(":")):
+			return "csv"
+		}
+		return "yaml"
 	}
 	return "yaml"
 }
 
 // yaml reads the list "depots" or "warehouses" of a YAML document.
 func (r *reader) yaml(data []byte, kind domain.PlaceKind) (records []record) {
-	var document yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	err := decoder.Decode(&document)
-	if errors.Is(err, io.EOF) {
+	top, err := input.YAML(data)
+	r.unreadable(err)
+	if top == nil {
 		return nil
 	}
-	if err != nil {
-		r.refuse("", "", "is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-		return nil
-	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		r.refuse("", "", "holds more than one YAML document; put all places into one")
-		return nil
-	}
-	top := document.Content[0]
 	if top.Kind != yaml.MappingNode {
 		r.refuse(line(top), "", "should hold the lists depots and warehouses")
 		return nil
@@ -165,9 +176,6 @@ func (r *reader) yamlRecord(item *yaml.Node) record {
 		if is == nil {
 			continue
 		}
-		if _, twice := rec.fields[key.Value]; twice {
-			r.refuse(line(key), key.Value, "is given twice; give it once")
-		}
 		rec.fields[key.Value] = value{line(key), is}
 	}
 	return rec
@@ -176,47 +184,65 @@ func (r *reader) yamlRecord(item *yaml.Node) record {
 // geoJSON reads the points of a FeatureCollection (RFC 7946). A feature whose property
 // kind names the other kind of place is left out.
 func (r *reader) geoJSON(data []byte, kind domain.PlaceKind) (records []record) {
-	var collection struct {
-		Type     string `json:"type"`
-		Features []struct {
-			ID       any `json:"id"`
-			Geometry struct {
-				Type        string `json:"type"`
-				Coordinates any    `json:"coordinates"`
-			} `json:"geometry"`
-			Properties map[string]any `json:"properties"`
-		} `json:"features"`
+	text, err := input.JSON(data)
+	if err != nil {
+		r.unreadable(err)
+		return nil
 	}
-	if err := json.Unmarshal(data, &collection); err != nil {
+	var document any // not a struct, to whose fields names in another case would match
+	if err := json.Unmarshal(text, &document); err != nil {
 		r.refuse("", "", "is not valid GeoJSON: %s", strings.TrimPrefix(err.Error(), "json: "))
 		return nil
 	}
-	if collection.Type != "FeatureCollection" {
-		r.refuse("", "type", "is %.64q; give FeatureCollection", collection.Type)
+	collection, _ := document.(map[string]any)
+	features, isList := collection["features"].([]any)
+	switch {
+	case collection["type"] != "FeatureCollection":
+		r.refuse("", "type", "is %s; give FeatureCollection", given(collection["type"]))
+		return nil
+	case !isList:
+		r.refuse("", "features", "is %s; give a list of points", given(collection["features"]))
 		return nil
 	}
-	for i, feature := range collection.Features {
+	r.crs("", collection)
+	for i, member := range features {
 		where := fmt.Sprintf("feature %d", i+1)
-		fields := map[string]any{}
-		maps.Copy(fields, feature.Properties)
+		feature, isFeature := member.(map[string]any)
+		if !isFeature {
+			r.refuse(where, "", "is %s; give a Feature", given(member))
+			continue
+		}
+		properties, _ := feature["properties"].(map[string]any)
+		fields := maps.Clone(properties)
+		if fields == nil {
+			fields = map[string]any{}
+		}
 		maps.DeleteFunc(fields, func(_ string, v any) bool { return v == nil })
 		if named, is := fields["kind"]; is {
 			if named != string(domain.PlaceDepot) && named != string(domain.PlaceWarehouse) {
-				r.refuse(where, "kind", "is %v; give depot or warehouse", named)
+				r.refuse(where, "kind", "is %s; give depot or warehouse", given(named))
 			}
 			if named != string(kind) {
 				continue
 			}
 			delete(fields, "kind")
 		}
-		if feature.ID != nil {
-			fields["id"] = feature.ID
+		if id := feature["id"]; id != nil {
+			if property, both := fields["id"]; both && !reflect.DeepEqual(property, id) {
+				r.refuse(where, "id", "is %s, and %s in the properties; give it once", given(id), given(property))
+			}
+			fields["id"] = id
 		}
-		delete(fields, "position")
-		at, _ := feature.Geometry.Coordinates.([]any)
-		if feature.Geometry.Type != "Point" || len(at) < 2 {
+		geometry, _ := feature["geometry"].(map[string]any)
+		r.crs(where, feature)
+		r.crs(where, geometry)
+		at, _ := geometry["coordinates"].([]any)
+		if geometry["type"] != "Point" || len(at) < 2 {
 			r.refuse(where, "geometry", "is not a Point with longitude and latitude")
 			at = []any{0.0, 0.0}
+		}
+		if _, also := fields["position"]; also {
+			r.refuse(where, "position", "is a property; give the geometry only")
 		}
 		fields["position"] = map[string]any{"lat": at[1], "lon": at[0]}
 		records = append(records, recordAt(where, fields))
@@ -224,26 +250,49 @@ func (r *reader) geoJSON(data []byte, kind domain.PlaceKind) (records []record) 
 	return records
 }
 
-// csv reads a table whose header names the fields; lat and lon stand for the position,
-// and semicolons part the product types.
-func (r *reader) csv(data []byte) (records []record) {
-	table := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	table.TrimLeadingSpace = true
-	header, err := table.Read()
-	if errors.Is(err, io.EOF) {
-		return nil
+// crs refuses the coordinate system that GeoJSON could name before RFC 7946, except the
+// one that is now always meant. In others, latitude may come first.
+func (r *reader) crs(where string, object map[string]any) {
+	crs := object["crs"]
+	named, _ := crs.(map[string]any)
+	properties, _ := named["properties"].(map[string]any)
+	name, _ := properties["name"].(string)
+	if crs == nil || strings.HasSuffix(strings.ToUpper(name), ":CRS84") {
+		return
 	}
-	for err == nil {
-		var cells []string
-		if cells, err = table.Read(); err != nil {
-			break
-		}
-		at, _ := table.FieldPos(0)
-		where := fmt.Sprintf("line %d", at)
+	if name != "" {
+		crs = name
+	}
+	r.refuse(where, "crs", "is %s; give coordinates as WGS 84 longitude, latitude (RFC 7946) and leave crs out", given(crs))
+}
+
+// given shows a value of a file.
+func given(v any) string {
+	if v == nil {
+		return "missing"
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		text = []byte(fmt.Sprint(v))
+	}
+	if len(text) > 64 {
+		return strings.ToValidUTF8(string(text[:64]), "") + "…"
+	}
+	return string(text)
+}
+
+// csv reads a table whose header names the fields; lat and lon stand for the position,
+// and semicolons separate the product types.
+func (r *reader) csv(data []byte) (records []record) {
+	header, rows, err := input.CSV(data)
+	r.unreadable(err)
+	if slices.Contains(header, "position") {
+		r.refuse("line 1", "position", "is not a column; give lat and lon")
+	}
+	for _, row := range rows {
 		fields, position := map[string]any{}, map[string]any{}
 		for i, name := range header {
-			cell := strings.TrimSpace(cells[i])
-			switch name = strings.TrimSpace(name); {
+			switch cell := row.Cells[i]; {
 			case cell == "":
 			case name == "lat" || name == "lon":
 				position[name] = cell
@@ -251,14 +300,8 @@ func (r *reader) csv(data []byte) (records []record) {
 				fields[name] = cell
 			}
 		}
-		if slices.Contains(header, "position") {
-			r.refuse(where, "position", "is not a column; give lat and lon")
-		}
 		fields["position"] = position
-		records = append(records, recordAt(where, fields))
-	}
-	if !errors.Is(err, io.EOF) {
-		r.refuse("", "", "is not valid CSV: %s", err)
+		records = append(records, recordAt(fmt.Sprintf("line %d", row.Line), fields))
 	}
 	return records
 }

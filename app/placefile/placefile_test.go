@@ -61,6 +61,34 @@ func TestDepots_AreTheSameInEveryFormat(t *testing.T) {
 	}
 }
 
+// geoJSON is a file of a depot A, with more properties and members.
+func geoJSON(properties, members string) string {
+	return `{"type": "FeatureCollection"` + members + `, "features": [{"type": "Feature"` + members + `, "id": "A", "geometry": {"type": "Point", "coordinates": [2, 1]}, "properties": {` + properties + `}}]}`
+}
+
+// F-API-05: what spreadsheets and map tools write is read.
+func TestDepots_ReadsWhatToolsWrite(t *testing.T) {
+	for _, c := range []struct{ name, text string }{
+		{"a.geojson", "\ufeff" + geoJSON(``, ``)},
+		{"a", "\ufeff" + geoJSON(``, ``)},
+		{"a.json", geoJSON(``, `, "crs": {"type": "name", "properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"}}`)},
+		{"a.yaml", "\ufeffdepots:\n- {id: A, position: {lat: 1, lon: 2}}\n"},
+		{"a", "\ufeff# our depots, all\ndepots:\n- {id: A, position: {lat: 1, lon: 2}}\n"},
+		{"a", "\ufeffid,lat,lon,,\r\nA,1,2,,\r\n,,,,\r\n"},
+	} {
+		got, err := placefile.Depots(c.name, []byte(c.text))
+		if diff := cmp.Diff([]domain.Depot{{ID: "A", Position: domain.Position{Lat: 1, Lon: 2}}}, got); diff != "" || err != nil {
+			t.Errorf("%s %q: %v %s", c.name, c.text, err, diff)
+		}
+	}
+	for text, want := range map[string]bool{"TRUE": true, "True": true, "FALSE": false, "true": true} {
+		got, err := placefile.Warehouses("w.csv", []byte("id,lat,lon,isColdStorageCapable\nW,1,2,"+text+"\n"))
+		if err != nil || got[0].ColdStorage != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
 // F-API-05: one error names every problem, with its place, field and fix.
 func TestDepots_EveryProblemIsNamed(t *testing.T) {
 	for _, c := range []struct {
@@ -99,11 +127,34 @@ hospitals: []
 		{"d.yaml", "warehouses:\n- id: W\n", []string{"d.yaml: has no depots"}},
 		{"d.yaml", "depots: []\n---\ndepots: []\n", []string{"more than one YAML document"}},
 		{"d.csv", "id,lat,lon,color\nA,91,x,red\nB,1,2,\n", []string{`d.csv: line 2: "color" is not a field`, "d.csv: line 2: position.lat is 91", "d.csv: line 2: position.lon is x"}},
-		{"d.csv", "id,lat,lon\nA,1\n", []string{"d.csv: is not valid CSV: record on line 2: wrong number of fields"}},
+		{"d.csv", "id,lat,lon\nA,1\n", []string{"d.csv: line 2: has 2 cells, the header has 3; write decimals with a point"}},
 		{"d.geojson", `{"type": "Feature"}`, []string{`d.geojson: type is "Feature"; give FeatureCollection`}},
 		{"d.geojson", `{"type": "FeatureCollection", "features": [{"geometry": {"type": "LineString", "coordinates": []}, "properties": {"id": "A", "kind": "port"}}, {"geometry": {"type": "LineString"}, "properties": {"id": "A"}}]}`,
-			[]string{"d.geojson: feature 1: kind is port; give depot or warehouse", "d.geojson: feature 2: geometry is not a Point"}},
-		{"d.json", `{`, []string{"d.json: is not valid GeoJSON"}},
+			[]string{`d.geojson: feature 1: kind is "port"; give depot or warehouse`, "d.geojson: feature 2: geometry is not a Point"}},
+		// What people's tools write, and what would else be read wrongly without a word.
+		{"d.geojson", "{\"type\": \"FeatureCollection\",\n\"features\": [{\"id\": \"caf\xe9\"}]}", []string{"d.geojson: line 2, byte offset 54: byte 0xe9 is not UTF-8; save or send the text as UTF-8"}},
+		{"d.yaml", "depots:\n- {id: caf\xe9}\n", []string{"d.yaml: line 2, byte offset 18: byte 0xe9 is not UTF-8"}},
+		{"d.csv", "id,lat,lon\ncaf\xe9,1,2\n", []string{"d.csv: line 2, byte offset 14: byte 0xe9 is not UTF-8"}},
+		{"d.geojson", `{"type": "FeatureCollection", "features": [{"id": "D\ud800"}]}`, []string{"d.geojson: line 1, byte offset 52: half of a surrogate pair"}},
+		{"d.geojson", geoJSON(`"lat": 1, "capacity": 2, "capacity": 3`, ``), []string{`"capacity" is given twice; give it once`}},
+		{"d.geojson", geoJSON(`"capacity": 2, "Capacity": 3`, ``), []string{`"capacity" and "Capacity" differ only in case`}},
+		{"d.geojson", geoJSON(`"id": "B"`, ``), []string{`feature 1: id is "A", and "B" in the properties; give it once`}},
+		{"d.geojson", geoJSON(`"position": {"lat": 1, "lon": 2}`, ``), []string{"feature 1: position is a property; give the geometry only"}},
+		{"d.geojson", geoJSON(``, `, "crs": {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::4326"}}`), []string{
+			`d.geojson: crs is "urn:ogc:def:crs:EPSG::4326"; give coordinates as WGS 84 longitude, latitude (RFC 7946) and leave crs out`,
+			"d.geojson: feature 1: crs is",
+		}},
+		{"d.geojson", strings.Replace(geoJSON(``, ``), `"features"`, `"Features"`, 1), []string{"features is missing; give a list of points"}},
+		{"d.yaml", "depots: []\ndepots:\n- {id: A, position: {lat: 1, lon: 2, Lat: 3}}\n", []string{`line 2: "depots" is given twice`, `line 3: "lat" and "Lat" differ only in case`, `position has the field "Lat"`}},
+		{"d.csv", "id,name,lat,lon,lat,lon\nA,,1,2,3,4\n", []string{`d.csv: line 1: "lat" is given twice; give it once`, `d.csv: line 1: "lon" is given twice`}},
+		{"d.csv", "id;lat;lon\nA;48,5;2,3\n", []string{`d.csv: line 1: the columns are separated by ";"; save the table with commas between columns and points in decimals`}},
+		{"depots", "id;lat;lon\nA;48,5;2,3\n", []string{`depots: line 1: the columns are separated by ";"`}},
+		{"d.csv", "id,lat,lon,capacity\nA,\"48,5\",2,\"1,000\"\n", []string{
+			"position.lat is 48,5; give -90 to 90 degrees, with a point for decimals and nothing between thousands",
+			"capacity is 1,000; give a whole number, 0 to 1000000, with a point for decimals",
+		}},
+		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 2}, x: 1, ID2: 2}\n", []string{`"ID2" is not a field; the fields are id, name, position, capacity, chargingSlots`, `"x" is not a field; the fields are id, name, position, capacity, chargingSlots`}},
+		{"d.json", `{`, []string{"d.json: line 1, byte offset 1: not JSON: unexpected EOF"}},
 	} {
 		got, err := placefile.Depots(c.file, []byte(c.text))
 		problems, _ := errors.AsType[placefile.Problems](err)
@@ -112,6 +163,9 @@ hospitals: []
 			continue
 		}
 		for i, want := range c.want {
+			if strings.HasSuffix(want, "chargingSlots") && !strings.HasSuffix(problems[i].String(), want) {
+				t.Errorf("%q: problem %q, want no guess", c.text, problems[i])
+			}
 			if !strings.Contains(problems[i].String(), want) {
 				t.Errorf("%q: problem %q, want %q", c.text, problems[i], want)
 			}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/editdistance"
@@ -99,13 +98,11 @@ func (r *reader) known(rec record, fields []string) {
 		if slices.Contains(fields, name) {
 			continue
 		}
-		nearest := ""
-		for _, f := range fields {
-			if editdistance.Of(strings.ToLower(name), strings.ToLower(f), 2) <= 2 {
-				nearest = fmt.Sprintf("; did you mean %s?", f)
-			}
+		meant := ""
+		if near := editdistance.Nearest(name, fields); near != "" {
+			meant = fmt.Sprintf("; did you mean %s?", near)
 		}
-		r.refuse(rec.fields[name].where, fmt.Sprintf("%.64q", name), "is not a field; the fields are %s%s", strings.Join(fields, ", "), nearest)
+		r.refuse(rec.fields[name].where, fmt.Sprintf("%.64q", name), "is not a field; the fields are %s%s", strings.Join(fields, ", "), meant)
 	}
 }
 
@@ -143,8 +140,6 @@ func (r *reader) name(rec record) string {
 // label refuses a text that lists cannot show.
 func (r *reader) label(where, field, text string) {
 	switch {
-	case !utf8.ValidString(text):
-		r.refuse(where, field, "is not valid UTF-8")
 	case len(text) > maxNameBytes:
 		r.refuse(where, field, "has %d bytes; give at most %d", len(text), maxNameBytes)
 	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsGraphic(c) }):
@@ -180,7 +175,7 @@ func (r *reader) degree(where, name string, is any, most float64) float64 {
 	}
 	degree, ok := r.number(is)
 	if !ok || math.IsNaN(degree) || math.Abs(degree) > most {
-		r.refuse(where, field, "is %v; give %g to %g degrees", is, -most, most)
+		r.refuse(where, field, "is %v; give %g to %g degrees%s", is, -most, most, r.withPoint(is))
 		return 0
 	}
 	return degree
@@ -198,7 +193,7 @@ func (r *reader) count(rec record, name string, least int) int {
 		if least > 0 {
 			optional = ", or leave it out"
 		}
-		r.refuse(v.where, name, "is %v; give a whole number, %d to %d%s", v.is, least, maxCount, optional)
+		r.refuse(v.where, name, "is %v; give a whole number, %d to %d%s%s", v.is, least, maxCount, optional, r.withPoint(v.is))
 		return 0
 	}
 	return int(n)
@@ -217,6 +212,14 @@ func (r *reader) number(is any) (float64, bool) {
 	return 0, false
 }
 
+// withPoint is the fix of a number in CSV that has a comma.
+func (r *reader) withPoint(is any) string {
+	if text, isText := is.(string); isText && r.text && strings.Contains(text, ",") {
+		return ", with a point for decimals and nothing between thousands"
+	}
+	return ""
+}
+
 func (r *reader) flag(rec record, name string) bool {
 	v, ok := rec.fields[name]
 	if !ok {
@@ -225,8 +228,8 @@ func (r *reader) flag(rec record, name string) bool {
 	if b, is := v.is.(bool); is {
 		return b
 	}
-	if text, is := v.is.(string); is && r.text && (text == "true" || text == "false") {
-		return text == "true"
+	if text, is := v.is.(string); is && r.text && (strings.EqualFold(text, "true") || strings.EqualFold(text, "false")) {
+		return strings.EqualFold(text, "true") // spreadsheets write TRUE
 	}
 	r.refuse(v.where, name, "is %v; give true or false", v.is)
 	return false

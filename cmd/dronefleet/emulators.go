@@ -13,6 +13,7 @@ import (
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/input"
 	"github.com/dronefleet/dronefleet/sim/devrun"
 )
 
@@ -58,6 +59,9 @@ func (c *emulatorsCommand) directory(name string) string {
 	return filepath.Join(c.DataDir, name)
 }
 
+// maxIndexes is far more than an index configuration takes.
+const maxIndexes = 1 << 20
+
 // indexes returns the index configuration; nil for no check.
 func (c *emulatorsCommand) indexes() ([]byte, error) {
 	switch c.Indexes {
@@ -66,7 +70,7 @@ func (c *emulatorsCommand) indexes() ([]byte, error) {
 	case "off":
 		return nil, nil
 	}
-	data, err := os.ReadFile(c.Indexes)
+	data, err := input.File(c.Indexes, maxIndexes)
 	if err == nil {
 		err = firestoreemu.CheckIndexes(data)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/input"
 	"github.com/dronefleet/dronefleet/sim/devrun"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
@@ -132,7 +133,7 @@ func (c *fleetCommand) readPlaces() ([]domain.Depot, []domain.Warehouse, error) 
 	if c.Places == "" {
 		return nil, nil, nil
 	}
-	data, err := os.ReadFile(c.Places)
+	data, err := input.File(c.Places, placefile.MaxBytes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--places: %w", err)
 	}

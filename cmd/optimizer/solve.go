@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -185,20 +183,17 @@ func (c *solveCommand) snapshot(ctx context.Context) (domain.Snapshot, error) {
 	return c.snapshotFromFirestore(ctx)
 }
 
+// maxSnapshot is far more than the largest area takes.
+const maxSnapshot = 256 << 20
+
 // snapshotFromFile reads a snapshot and prints what is wrong with it. The solver then
 // leaves out what cannot be planned, with its reason.
 func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, error) {
-	data, err := cli.Input(ctx, func() ([]byte, error) {
-		if c.In == "-" {
-			return io.ReadAll(os.Stdin)
-		}
-		return os.ReadFile(c.In)
-	})
+	data, err := cli.ReadFile(ctx, c.In, maxSnapshot)
 	if err != nil {
 		return domain.Snapshot{}, fmt.Errorf("--in: %w", err)
 	}
-	// Some editors and shells begin UTF-8 with a byte order mark.
-	snap, err := wire.DecodeSnapshot(bytes.TrimPrefix(data, []byte("\ufeff")))
+	snap, err := wire.DecodeSnapshot(data)
 	var invalid *wire.ValidationError
 	// Empty input, and any foreign JSON, decodes as a message without fields.
 	if errors.As(err, &invalid) && snap.Depot.ID == "" && len(snap.Drones) == 0 && len(snap.Orders) == 0 {

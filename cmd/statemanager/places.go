@@ -17,6 +17,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 type depotsCommand struct {
@@ -123,27 +124,13 @@ type placesFile struct {
 	File string `help:"YAML, GeoJSON or CSV file, by its extension or else its content; - for standard input." short:"f" required:"" placeholder:"FILE"`
 }
 
-// maxPlacesFile bounds the file of places.
-const maxPlacesFile = 16 << 20
-
-// read returns the places of the file.
+// readPlaces returns the places of the file.
 func readPlaces[P domain.Place](ctx context.Context, file string, read func(string, []byte) ([]P, error)) ([]P, error) {
-	data, err := cli.Input(ctx, func() ([]byte, error) {
-		in := os.Stdin
-		if file != "-" {
-			var err error
-			if in, err = os.Open(file); err != nil {
-				return nil, err
-			}
-			defer in.Close()
-		}
-		return io.ReadAll(io.LimitReader(in, maxPlacesFile+1))
-	})
-	if err != nil {
+	data, err := cli.ReadFile(ctx, file, placefile.MaxBytes)
+	if problems, is := errors.AsType[input.Problems](err); is {
+		return nil, fmt.Errorf("%s: %w", file, problems)
+	} else if err != nil {
 		return nil, err
-	}
-	if len(data) > maxPlacesFile {
-		return nil, fmt.Errorf("%s: has more than %d bytes; is it a file of places?", file, maxPlacesFile)
 	}
 	return read(file, data)
 }

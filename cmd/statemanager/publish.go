@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 // publishCommand sends a message unchecked: validating it is the State Manager's job.
@@ -34,7 +33,7 @@ func (c *publishCommand) Check(r *config.Report) {
 
 // Run publishes one message and prints its id.
 func (c *publishCommand) Run(ctx context.Context) (err error) {
-	data, err := cli.Input(ctx, c.payload)
+	data, err := c.payload(ctx)
 	if ctx.Err() != nil {
 		return errors.New("interrupted; nothing was published")
 	}
@@ -55,24 +54,16 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// payload reads the message.
-func (c *publishCommand) payload() ([]byte, error) {
-	in := os.Stdin
-	if c.File != "-" {
-		var err error
-		if in, err = os.Open(c.File); err != nil {
-			return nil, err
-		}
-		defer in.Close()
-	}
-	data, err := io.ReadAll(io.LimitReader(in, operator.MaxPublishedBytes+1))
-	switch {
+// payload reads the message, whose bytes are the State Manager's to judge.
+func (c *publishCommand) payload(ctx context.Context) ([]byte, error) {
+	data, err := cli.ReadFile(ctx, c.File, operator.MaxPublishedBytes)
+	switch _, large := errors.AsType[input.Problems](err); {
+	case large:
+		return nil, fmt.Errorf("the payload has more than %d bytes, which is Pub/Sub's limit", operator.MaxPublishedBytes)
 	case err != nil:
 		return nil, fmt.Errorf("read the payload: %w", err)
 	case len(data) == 0:
 		return nil, errors.New("the payload is empty; give a file, or pipe one in")
-	case len(data) > operator.MaxPublishedBytes:
-		return nil, fmt.Errorf("the payload has more than %d bytes, which is Pub/Sub's limit", operator.MaxPublishedBytes)
 	}
 	return data, nil
 }

@@ -1,17 +1,17 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dronefleet/dronefleet/internal/editdistance"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 // maxFileBytes is far more than all settings take.
@@ -50,22 +50,24 @@ func (f *file) refuse(line int, setting, format string, args ...any) {
 // readFile reads a file as far as it can be read.
 func readFile(name string) *file {
 	f := &file{name: name, sections: map[string]map[string]entry{}}
-	text, err := readBounded(name)
-	if err != nil {
-		return f.fail(0, "%s", err)
+	text, err := input.File(name, maxFileBytes)
+	if problems, is := errors.AsType[input.Problems](err); is {
+		return f.fail(0, "%s", problems)
+	} else if err != nil {
+		return f.fail(0, "cannot be read: %s; give the name of a YAML file", err)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF): // an empty file says nothing
+	top, err := input.YAML(text)
+	switch problems, _ := errors.AsType[input.Problems](err); {
+	case top == nil && problems == nil: // an empty file says nothing
 		return f
-	case err != nil:
-		return f.fail(0, "is not YAML: %s", err)
+	case top == nil:
+		return f.fail(0, "%s", problems)
+	default:
+		for _, p := range problems {
+			f.refuse(p.Line, "", "%s", p.Text)
+		}
 	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		f.refuse(0, "", "has more than one document; keep one")
-	}
-	top := resolved(document.Content[0])
+	top = resolved(top)
 	switch {
 	case isNull(top):
 	case top.Kind == yaml.MappingNode:
@@ -83,22 +85,6 @@ func (f *file) fail(line int, format string, args ...any) *file {
 	return f
 }
 
-func readBounded(name string) ([]byte, error) {
-	in, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w; give the name of a YAML file", err)
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("cannot be read: %w; give the name of a YAML file", err)
-	case len(text) > maxFileBytes:
-		return nil, fmt.Errorf("is too large for a configuration file; give one of at most %d bytes", maxFileBytes)
-	}
-	return text, nil
-}
-
 // read reads the keys of a mapping into a section.
 func (f *file) read(section string, mapping *yaml.Node) {
 	entries := map[string]entry{}
@@ -110,9 +96,7 @@ func (f *file) read(section string, mapping *yaml.Node) {
 			f.refuse(key.Line, "", "a key is not a string; give the name of a setting")
 			continue
 		}
-		_, again := entries[name]
-		if _, other := f.sections[name]; again || section == "" && other && name != "" {
-			f.refuse(key.Line, name, "is given more than once; keep one")
+		if _, again := entries[name]; again { // refused already
 			continue
 		}
 		if section == "" && slices.Contains(Commands, name) {
@@ -201,7 +185,7 @@ func unknown(section, name string, known []string) string {
 	if section != "" {
 		text += " of " + section
 	}
-	if near := nearest(name, known); near != "" {
+	if near := editdistance.Nearest(name, known); near != "" {
 		return text + "; did you mean " + near + "?"
 	}
 	if section == "" {

@@ -168,7 +168,7 @@ once:
 	want := []string{
 		`siez (file FILE:1): unknown setting; did you mean size?`,
 		`colour (file FILE:6): unknown setting of serve; delete it, or see "serve --help" for the valid ones`,
-		`create (file FILE:9): is given more than once; keep one`,
+		`file FILE:9: "create" is given twice; give it once`,
 		`orders (file FILE:11): unknown setting; delete it, or move it below the command it belongs to (serve, dev, emulators, fleet, run, once)`,
 		`interval (flag --interval): "2h0m0s" is out of range; give more than 0s, at most 1h`,
 		`limit (variable DRONEFLEET_LIMIT): "8" cannot be read; give a duration, such as 8s or 1m30s, more than 0s`,
@@ -200,13 +200,16 @@ once:
 
 func TestParser_RejectsMalformedFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"not YAML", "a: [", "is not YAML"},
+		{"not YAML", "a: [", "is not valid YAML"},
 		{"a list", "- a", "is not a mapping"},
-		{"two documents", "size: 1\n---\nsize: 2\n", "more than one document"},
+		{"two documents", "size: 1\n---\nsize: 2\n", "more than one YAML document"},
 		{"a command that is not a mapping", "serve: 3\n", "is not a mapping; give the command's settings below it"},
 		{"a key that is not a string", "[a]: 3\n", "a key is not a string"},
-		{"a command twice", "serve: {size: 1}\nserve: {size: 2}\n", "more than once"},
-		{"endless", strings.Repeat("# endless\n", maxFileBytes/10+1), "at most 1048576 bytes"},
+		{"a command twice", "serve: {size: 1}\nserve: {size: 2}\n", `"serve" is given twice`},
+		{"a setting in two cases", "size: 1\nSize: 2\n", `fleet.yaml:2: "size" and "Size" differ only in case`},
+		{"a duplicate below an unknown key", "other: {size: 1, size: 2}\n", `"size" is given twice`},
+		{"Latin-1", "project: caf\xe9\n", "line 1, byte offset 12: byte 0xe9 is not UTF-8"},
+		{"endless", strings.Repeat("# endless\n", maxFileBytes/10+1), "has more than 1048576 bytes; is it the right file?"},
 	} {
 		_, _, err := parse(t, nil, "serve", "--config", write(t, c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "fleet.yaml") {

@@ -36,18 +36,6 @@ func TestRule_ChecksItsBounds(t *testing.T) {
 	}
 }
 
-func TestNearest_FindsTheNameThatWasMeant(t *testing.T) {
-	names := []string{"log", "project", "projects", "telemetry-window"}
-	for given, want := range map[string]string{
-		"projet": "project", "prjects": "projects", "projekt": "project", "telemtry-windw": "telemetry-window", "telmtry-windw": "",
-		"lok": "log", "leg": "log", "lxy": "", "": "", "something-else": "",
-	} {
-		if got := nearest(given, names); got != want {
-			t.Errorf("%q: %q, want %q", given, got, want)
-		}
-	}
-}
-
 func TestOneOf_ListsTheChoices(t *testing.T) {
 	for want, values := range map[string][]string{
 		"A, B or C": {"A", "B", "C"},

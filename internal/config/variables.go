@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dronefleet/dronefleet/internal/editdistance"
 )
 
 // elsewhere lists settings that look like misspelled ones of another program of
@@ -31,7 +33,7 @@ func (p *Parser) Misspelled() []string {
 		if !ours || value == "" || slices.Contains(known, name) {
 			continue
 		}
-		if near := nearest(name, names); near != "" {
+		if near := editdistance.Nearest(name, names); near != "" {
 			all = append(all, fmt.Sprintf("variable %.80s is not a setting and is ignored; did you mean %s?", given, variable(near)))
 		}
 	}

@@ -1,7 +1,24 @@
 package editdistance
 
-// Of is the Levenshtein distance of a and b in bytes, or most+1 if it is larger than most.
-func Of(a, b string, most int) int {
+import "strings"
+
+// Nearest returns the name that was probably meant by given: one that differs only in
+// case, or else the one with the fewest edits, at most two and at most half its letters.
+// It is empty if none is near; names of one or two letters are near to too much.
+func Nearest(given string, names []string) string {
+	const most = 2
+	best, least := "", most+1
+	for _, name := range names {
+		n := of(strings.ToLower(given), strings.ToLower(name), most)
+		if n < least && (n == 0 || len(name) > 2 && 2*n <= len(name)) {
+			best, least = name, n
+		}
+	}
+	return best
+}
+
+// of is the Levenshtein distance of a and b in bytes, or most+1 if it is larger than most.
+func of(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
 	}
