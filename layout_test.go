@@ -66,7 +66,7 @@ var restrictions = []struct {
 	{"adapters/wire", []string{"domain", "proto", "internal/editdistance", "internal/input"}},
 	{"adapters/entity", []string{"domain"}},
 	{"adapters/firestoretx", []string{"domain", "policy", "lock"}},
-	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/shutdown"}},
+	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/restart", "internal/shutdown"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},
 	{"app/learning", []string{"domain", "policy"}},
 	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter"}},

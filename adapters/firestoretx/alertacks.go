@@ -3,17 +3,9 @@ package firestoretx
 import (
 	"context"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
 )
-
-func decodeAlertAck(snap *firestore.DocumentSnapshot) (domain.AlertAck, error) {
-	ack, err := alertAckCodec.decode(snap)
-	ack.ID = snap.Ref.ID
-	return ack, err
-}
 
 // AcknowledgeAlert records that somebody has taken note of an alert, and returns the
 // record. If there is one already, it returns that and a *policy.Rejection.
@@ -28,7 +20,7 @@ func (s *Store) AcknowledgeAlert(ctx context.Context, ack domain.AlertAck) (now 
 		}
 		var known *domain.AlertAck
 		if snaps[0].Exists() {
-			a, err := decodeAlertAck(snaps[0])
+			a, err := alertAckCodec.decode(snaps[0])
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package firestoretx
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -22,6 +23,8 @@ type field[T any] struct {
 	set func(*T, any) error
 	// needed says what to give if the field is missing; "" if it may be missing.
 	needed string
+	// setID, if set, gives T the document's id; such a field has no name.
+	setID func(*T, string)
 }
 
 // codec is the form of one kind of document.
@@ -32,20 +35,32 @@ type codec[T any] []field[T]
 // are allowed.
 func (c codec[T]) decode(snap *firestore.DocumentSnapshot) (T, error) {
 	var v T
-	data := snap.Data()
+	for _, f := range c {
+		if f.setID != nil {
+			f.setID(&v, snap.Ref.ID)
+		}
+	}
+	if err := c.read(snap.Data(), &v); err != nil {
+		return v, &MalformedError{fmt.Errorf("document %s: field %w", snap.Ref.Path, err)}
+	}
+	return v, nil
+}
+
+// read reads the fields of a document or of a map in one.
+func (c codec[T]) read(data map[string]any, v *T) error {
 	for _, f := range c {
 		stored, ok := data[f.name]
 		if !ok || stored == nil {
 			if f.needed != "" {
-				return v, &MalformedError{fmt.Errorf("document %s: field %s is missing; give %s", snap.Ref.Path, f.name, f.needed)}
+				return fmt.Errorf("%s is missing; give %s", f.name, f.needed)
 			}
 			continue
 		}
-		if err := f.set(&v, stored); err != nil {
-			return v, &MalformedError{fmt.Errorf("document %s: field %s %w", snap.Ref.Path, f.name, err)}
+		if err := f.set(v, stored); err != nil {
+			return fmt.Errorf("%s %w", f.name, err)
 		}
 	}
-	return v, nil
+	return nil
 }
 
 // encode is a whole new document.
@@ -72,9 +87,11 @@ func (c codec[T]) updates(before, after T) []firestore.Update {
 
 // all are the fields of v, whatever the document has.
 func (c codec[T]) all(v T) []firestore.Update {
-	us := make([]firestore.Update, len(c))
-	for i, f := range c {
-		us[i] = f.update(f.get(&v))
+	var us []firestore.Update
+	for _, f := range c {
+		if f.name != "" {
+			us = append(us, f.update(f.get(&v)))
+		}
 	}
 	return us
 }
@@ -91,25 +108,58 @@ func wrongType(want string, got any) error {
 	return fmt.Errorf("should be %s, is %T; correct it in the document", want, got)
 }
 
-// text is a string field; empty is absent.
-func text[T any, S ~string](name string, at func(*T) *S) field[T] {
+// key is the document's id.
+func key[T any, S ~string](at func(*T) *S) field[T] {
+	return field[T]{
+		get:   func(*T) any { return nil },
+		set:   func(*T, any) error { return errors.New("is the document's id") },
+		setID: func(v *T, id string) { *at(v) = S(id) },
+	}
+}
+
+// custom is a field with a form of its own. stored is nil for a value that is absent.
+func custom[T, V any](name string, at func(*T) *V, stored func(V) any, read func(any) (V, error)) field[T] {
 	return field[T]{
 		name: name,
-		get: func(v *T) any {
-			if s := *at(v); s != "" {
-				return string(s)
-			}
-			return nil
-		},
-		set: func(v *T, stored any) error {
-			s, ok := stored.(string)
-			if !ok {
-				return wrongType("a string", stored)
-			}
-			*at(v) = S(s)
-			return nil
+		get:  func(v *T) any { return stored(*at(v)) },
+		set: func(v *T, found any) (err error) {
+			*at(v), err = read(found)
+			return err
 		},
 	}
+}
+
+// value is a field whose stored values are all of one type, which want describes.
+func value[T, V any](name, want string, at func(*T) *V, stored func(V) any, read func(any) (V, bool)) field[T] {
+	return custom(name, at, stored, func(found any) (V, error) {
+		v, ok := read(found)
+		if !ok {
+			return v, wrongType(want, found)
+		}
+		return v, nil
+	})
+}
+
+// always stores a value as it is, even if it is zero.
+func always[V any](v V) any { return v }
+
+// as reads a value of type V.
+func as[V any](found any) (V, bool) {
+	v, ok := found.(V)
+	return v, ok
+}
+
+// text is a string field; empty is absent.
+func text[T any, S ~string](name string, at func(*T) *S) field[T] {
+	return value(name, "a string", at, func(s S) any {
+		if s == "" {
+			return nil
+		}
+		return string(s)
+	}, func(found any) (S, bool) {
+		s, ok := found.(string)
+		return S(s), ok
+	})
 }
 
 // texts is a list of strings; empty is absent.
@@ -147,113 +197,144 @@ func checkReference[S ~string](id S) error {
 	return nil
 }
 
-// listOf is an array of values that are stored as F; empty is absent. want describes it.
-func listOf[T, E, F any](name, want string, at func(*T) *[]E, stored func(E) F, read func(F) E) field[T] {
-	return field[T]{
-		name: name,
-		get: func(v *T) any {
-			if len(*at(v)) == 0 {
-				return nil
-			}
-			values := make([]any, len(*at(v)))
-			for i, e := range *at(v) {
-				values[i] = stored(e)
-			}
-			return values
-		},
-		set: func(v *T, found any) error {
-			values, ok := found.([]any)
-			if !ok {
-				return wrongType(want, found)
-			}
-			for _, value := range values {
-				f, ok := value.(F)
-				if !ok {
-					return wrongType(want, found)
-				}
-				*at(v) = append(*at(v), read(f))
-			}
+// array is a list; empty is absent. read returns false for an entry of the wrong type,
+// and an error for one that is malformed. want describes the list.
+func array[T, E any](name, want string, at func(*T) *[]E, stored func(E) any, read func(any) (E, bool, error)) field[T] {
+	return custom(name, at, func(entries []E) any {
+		if len(entries) == 0 {
 			return nil
-		},
+		}
+		values := make([]any, len(entries))
+		for i, e := range entries {
+			values[i] = stored(e)
+		}
+		return values
+	}, func(found any) ([]E, error) {
+		values, ok := found.([]any)
+		if !ok {
+			return nil, wrongType(want, found)
+		}
+		var entries []E
+		for i, value := range values {
+			e, ok, err := read(value)
+			if !ok {
+				return nil, wrongType(want, found)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("entry %d, %w", i, err)
+			}
+			entries = append(entries, e)
+		}
+		return entries, nil
+	})
+}
+
+// listOf is an array of values that are stored as F; empty is absent.
+func listOf[T, E, F any](name, want string, at func(*T) *[]E, stored func(E) F, read func(F) E) field[T] {
+	return array(name, want, at, func(e E) any { return stored(e) }, func(found any) (E, bool, error) {
+		f, ok := found.(F)
+		return read(f), ok, nil
+	})
+}
+
+// structs is an array of maps; empty is absent.
+func structs[T, E any](name string, c codec[E], at func(*T) *[]E) field[T] {
+	return array(name, "an array of maps", at, func(e E) any { return c.encode(e) }, func(found any) (e E, ok bool, err error) {
+		m, ok := found.(map[string]any)
+		return e, ok, c.read(m, &e)
+	})
+}
+
+// nested is a map, always written.
+func nested[T, E any](name string, c codec[E], at func(*T) *E) field[T] {
+	return custom(name, at, func(e E) any { return c.encode(e) }, c.readMap)
+}
+
+// optional is a map; nil is absent.
+func optional[T, E any](name string, c codec[E], at func(*T) **E) field[T] {
+	return custom(name, at, func(e *E) any {
+		if e == nil {
+			return nil
+		}
+		return c.encode(*e)
+	}, func(found any) (*E, error) {
+		e, err := c.readMap(found)
+		return &e, err
+	})
+}
+
+func (c codec[T]) readMap(found any) (v T, err error) {
+	m, ok := found.(map[string]any)
+	if !ok {
+		return v, wrongType("a map", found)
 	}
+	err = c.read(m, &v)
+	return v, err
 }
 
 // flag is a boolean field, always written.
 func flag[T any](name string, at func(*T) *bool) field[T] {
-	return field[T]{
-		name: name,
-		get:  func(v *T) any { return *at(v) },
-		set: func(v *T, stored any) error {
-			b, ok := stored.(bool)
-			if !ok {
-				return wrongType("a boolean", stored)
-			}
-			*at(v) = b
-			return nil
-		},
-	}
+	return value(name, "a boolean", at, always, as)
 }
 
 // real is a double field, always written; integers are read too.
 func real[T any](name string, at func(*T) *float64) field[T] {
-	return field[T]{
-		name: name,
-		get:  func(v *T) any { return *at(v) },
-		set: func(v *T, stored any) error {
-			switch n := stored.(type) {
-			case float64:
-				*at(v) = n
-			case int64:
-				*at(v) = float64(n)
-			default:
-				return wrongType("a number", stored)
-			}
-			return nil
-		},
-	}
+	return value(name, "a number", at, always, asNumber)
 }
 
-// known is a double above 0 that is absent when it is not known. Other tools may say so by 0,
-// and what cannot be meant, such as NaN, reads as that.
+func asNumber(found any) (float64, bool) {
+	if n, ok := found.(int64); ok {
+		return float64(n), true
+	}
+	return as[float64](found)
+}
+
+// known is a double above 0 that is absent when it is not known. Other tools may store 0 or
+// a value without a meaning, such as NaN; it reads as not known.
 func known[T any](name string, at func(*T) *float64) field[T] {
-	f := real(name, at)
-	set := f.set
-	f.get = func(v *T) any {
-		if n := *at(v); n != 0 {
-			return n
+	return value(name, "a number", at, unlessZero, func(found any) (float64, bool) {
+		n, ok := asNumber(found)
+		if math.IsInf(n, 0) || !(n > 0) { // or NaN
+			n = 0
 		}
+		return n, ok
+	})
+}
+
+func unlessZero[V comparable](v V) any {
+	if v == *new(V) {
 		return nil
 	}
-	f.set = func(v *T, stored any) error {
-		err := set(v, stored)
-		if n := *at(v); math.IsInf(n, 0) || !(n > 0) { // or NaN
-			*at(v) = 0
-		}
-		return err
-	}
-	return f
+	return v
 }
 
 // whole is an integer field, always written; integral doubles are read too.
 func whole[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
-	return field[T]{
-		name: name,
-		get:  func(v *T) any { return int64(*at(v)) },
-		set: func(v *T, stored any) error {
-			switch n := stored.(type) {
-			case int64:
-				*at(v) = N(n)
-			case float64:
-				if n != float64(int64(n)) {
-					return wrongType("a whole number", stored)
-				}
-				*at(v) = N(n)
-			default:
-				return wrongType("a whole number", stored)
-			}
-			return nil
-		},
-	}
+	return value(name, "a whole number", at, func(n N) any { return int64(n) }, func(found any) (N, bool) {
+		if n, ok := found.(float64); ok {
+			return N(n), n == float64(int64(n))
+		}
+		n, ok := found.(int64)
+		return N(n), ok
+	})
+}
+
+// counter is a whole number that is absent when zero: a cycle may list thousands of
+// orders, each with many counts.
+func counter[T any](name string, at func(*T) *int) field[T] {
+	f := whole(name, at)
+	f.get = func(v *T) any { return unlessZero(int64(*at(v))) }
+	return f
+}
+
+// slots is a number of charging slots. Earlier versions wrote 0 where none was given.
+func slots[T any](name string, at func(*T) *int) field[T] {
+	return checked(counter(name, at), at, func(n int) error {
+		if n < 0 {
+			return fmt.Errorf("is %d; give 1 or more, or leave it out", n)
+		}
+		return nil
+	})
 }
 
 // index counts stops of a route or names one of them. A negative one would make the code that
@@ -266,10 +347,10 @@ func index[T any](name string, at func(*T) *int) field[T] {
 func indexes[T any](name string, at func(*T) *[]int) field[T] {
 	f := listOf(name, "an array of whole numbers", at, func(n int) int64 { return int64(n) }, func(n int64) int { return int(n) })
 	return checked(f, at, func(list []int) error {
-		if i := slices.IndexFunc(list, func(n int) bool { return n < 0 }); i >= 0 {
-			return checkIndex(list[i])
+		if len(list) == 0 {
+			return nil
 		}
-		return nil
+		return checkIndex(slices.Min(list))
 	})
 }
 
@@ -299,46 +380,34 @@ func checked[T, V any](f field[T], at func(*T) *V, check func(V) error) field[T]
 // instant is a timestamp field; the zero time is absent. Times are kept to the
 // microsecond, as Firestore keeps them.
 func instant[T any](name string, at func(*T) *time.Time) field[T] {
-	return field[T]{
-		name: name,
-		get: func(v *T) any {
-			if at(v).IsZero() {
-				return nil
-			}
-			return at(v).UTC().Truncate(time.Microsecond)
-		},
-		set: func(v *T, stored any) error {
-			t, ok := stored.(time.Time)
-			if !ok {
-				return wrongType("a timestamp", stored)
-			}
-			*at(v) = t
+	return value(name, "a timestamp", at, func(t time.Time) any {
+		if t.IsZero() {
 			return nil
-		},
-	}
+		}
+		return t.UTC().Truncate(time.Microsecond)
+	}, as)
 }
+
+// millis is a duration in whole milliseconds.
+func millis[T any](name string, at func(*T) *time.Duration) field[T] {
+	return value(name, "a whole number of milliseconds", at, func(d time.Duration) any { return d.Milliseconds() }, func(found any) (time.Duration, bool) {
+		n, ok := found.(int64)
+		return time.Duration(n) * time.Millisecond, ok
+	})
+}
+
+const geographicalPoint = "a geographical point"
 
 // point is a geographical point, always written.
 func point[T any](name string, at func(*T) *domain.Position) field[T] {
-	return field[T]{
-		name: name,
-		get:  func(v *T) any { return geoPoint(*at(v)) },
-		set: func(v *T, stored any) error {
-			p, ok := stored.(*latlng.LatLng)
-			if !ok {
-				return wrongType("a geographical point", stored)
-			}
-			*at(v) = domain.Position{Lat: p.GetLatitude(), Lon: p.GetLongitude()}
-			return nil
-		},
-	}
+	return value(name, geographicalPoint, at, func(p domain.Position) any { return geoPoint(p) }, asPosition)
 }
 
 // place is a point that must be present: a missing one would decode to 0, 0, which is
 // in the sea.
 func place[T any](name string, at func(*T) *domain.Position) field[T] {
 	f := point(name, at)
-	f.needed = "a geographical point"
+	f.needed = geographicalPoint
 	return f
 }
 
@@ -346,89 +415,7 @@ func geoPoint(p domain.Position) *latlng.LatLng {
 	return &latlng.LatLng{Latitude: p.Lat, Longitude: p.Lon}
 }
 
-// custom is a field with a form of its own.
-func custom[T any](name string, get func(*T) any, set func(*T, any) error) field[T] {
-	return field[T]{name: name, get: get, set: set}
-}
-
-// optional is a map; nil is absent.
-func optional[T, E any](name string, c codec[E], at func(*T) **E) field[T] {
-	return field[T]{
-		name: name,
-		get: func(v *T) any {
-			if *at(v) == nil {
-				return nil
-			}
-			return c.encode(**at(v))
-		},
-		set: func(v *T, stored any) error {
-			elem := new(E)
-			if err := c.decodeMap(stored, "a map", elem); err != nil {
-				return err
-			}
-			*at(v) = elem
-			return nil
-		},
-	}
-}
-
-// nested is a map, always written.
-func nested[T, E any](name string, c codec[E], at func(*T) *E) field[T] {
-	return field[T]{
-		name: name,
-		get:  func(v *T) any { return c.encode(*at(v)) },
-		set: func(v *T, stored any) error {
-			return c.decodeMap(stored, "a map", at(v))
-		},
-	}
-}
-
-// decodeMap reads a document's map. want describes what the document should have there.
-func (c codec[T]) decodeMap(stored any, want string, v *T) error {
-	m, ok := stored.(map[string]any)
-	if !ok {
-		return wrongType(want, stored)
-	}
-	for _, f := range c {
-		if stored, ok := m[f.name]; ok && stored != nil {
-			if err := f.set(v, stored); err != nil {
-				return fmt.Errorf("%s %w", f.name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// structs is an array of maps; empty is absent.
-func structs[T, E any](name string, c codec[E], at func(*T) *[]E) field[T] {
-	return field[T]{
-		name: name,
-		get: func(v *T) any {
-			if len(*at(v)) == 0 {
-				return nil
-			}
-			list := make([]any, len(*at(v)))
-			for i, e := range *at(v) {
-				list[i] = c.encode(e)
-			}
-			return list
-		},
-		set: func(v *T, stored any) error {
-			list, ok := stored.([]any)
-			if !ok {
-				return wrongType("an array of maps", stored)
-			}
-			for _, e := range list {
-				if _, ok := e.(map[string]any); !ok {
-					return wrongType("an array of maps", stored)
-				}
-				var elem E
-				if err := c.decodeMap(e, "a map", &elem); err != nil {
-					return fmt.Errorf("entry %d, %w", len(*at(v)), err)
-				}
-				*at(v) = append(*at(v), elem)
-			}
-			return nil
-		},
-	}
+func asPosition(found any) (domain.Position, bool) {
+	p, ok := found.(*latlng.LatLng)
+	return domain.Position{Lat: p.GetLatitude(), Lon: p.GetLongitude()}, ok
 }

@@ -11,6 +11,13 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
+// fencedTxn is an attempt whose outcome depends on a fence.
+type fencedTxn struct {
+	*txn
+	mapped  policy.Fences  // in the map of earlier versions, if it was read
+	counter outsideCounter // if it was read
+}
+
 // outsideCounter is a fence counter outside Firestore, as it was read between two attempts of
 // a decision's transaction.
 type outsideCounter struct {
@@ -61,15 +68,12 @@ func lockable(key string) bool {
 // errCountersMoving says that a decision was overtaken again and again.
 var errCountersMoving = errors.New("newer fences are applied faster than the lock's counter can be read; it will be retried")
 
-// transactWithCounter is transact for an f that may need a fence counter outside
-// Firestore. It is read between attempts: no transaction waits for another store.
-func (s *Store) transactWithCounter(ctx context.Context, f func(*txn) error) error {
+// transactFenced is transact for an f that may need a fence counter outside Firestore.
+// The counter is read between attempts: no transaction waits for another store.
+func (s *Store) transactFenced(ctx context.Context, f func(*fencedTxn) error) error {
 	var known outsideCounter
 	for range counterReads {
-		err := s.transact(ctx, nil, func(t *txn) error {
-			t.counter = known
-			return f(t)
-		})
+		err := s.transact(ctx, nil, func(t *txn) error { return f(&fencedTxn{txn: t, counter: known}) })
 		needs, ok := errors.AsType[*needsCounter](err)
 		if !ok {
 			return err

@@ -26,7 +26,7 @@ import (
 // depot more.
 func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error) {
 	var verdict policy.Verdict
-	err := s.transactWithCounter(ctx, func(t *txn) error {
+	err := s.transactFenced(ctx, func(t *fencedTxn) error {
 		state, err := t.readDecisionState(d)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy
 
 // readDecisionState reads everything a decision is judged by, in one round trip but for
 // the first decision of a cycle.
-func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error) {
+func (t *fencedTxn) readDecisionState(d domain.Decision) (policy.DecisionState, error) {
 	s := t.store
 	ledger, control, drone := s.doc(Decisions, string(d.ID)), s.doc(Control, controlID(d.DepotID)), s.doc(Drones, string(d.DroneID))
 	read := append([]*firestore.DocumentRef{ledger, control, drone}, refs(s, Orders, d.OrderIDs)...)
@@ -67,7 +67,7 @@ func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error)
 	}
 	var state policy.DecisionState
 	if snaps[0].Exists() {
-		entry, err := decodeLedgerEntry(snaps[0])
+		entry, err := ledgerCodec.decode(snaps[0])
 		if err != nil {
 			return state, err
 		}
@@ -82,11 +82,8 @@ func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error)
 		return state, err
 	}
 	t.drones[d.DroneID] = decodeDrone(snaps[2])
-	if doc := t.drones[d.DroneID]; doc.exists {
-		if doc.err != nil {
-			return state, doc.err
-		}
-		state.Drone = &doc.Drone
+	if state.Drone, err = t.drone(d.DroneID); err != nil {
+		return state, err
 	}
 	state.OrdersWritten = make(map[domain.OrderID]time.Time, len(d.OrderIDs))
 	for _, snap := range snaps[3 : 3+len(d.OrderIDs)] {
@@ -117,7 +114,7 @@ func (t *txn) addAmended(snap *firestore.DocumentSnapshot) (*domain.Mission, err
 	if !snap.Exists() {
 		return nil, nil
 	}
-	m, err := decodeMission(snap)
+	m, err := missionCodec.decode(snap)
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +126,4 @@ func (t *txn) addAmended(snap *firestore.DocumentSnapshot) (*domain.Mission, err
 		}
 	}
 	return &m, t.readOrders(rest...)
-}
-
-func decodeLedgerEntry(snap *firestore.DocumentSnapshot) (domain.LedgerEntry, error) {
-	entry, err := ledgerCodec.decode(snap)
-	entry.ID = domain.DecisionID(snap.Ref.ID)
-	return entry, err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"unicode/utf8"
 
-	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -41,12 +40,6 @@ func (s *Store) RecordDiscard(ctx context.Context, d domain.Discard) error {
 
 // Discards lists the messages that operators discarded, in no particular order.
 func (s *Store) Discards(ctx context.Context) ([]domain.Discard, error) {
-	list, err := collect(s.client.Collection(Discards).Documents(ctx), decodeDiscard)
+	list, err := collect(s.client.Collection(Discards).Documents(ctx), discardCodec.decode)
 	return list, wrap(err, "discards")
-}
-
-func decodeDiscard(snap *firestore.DocumentSnapshot) (domain.Discard, error) {
-	d, err := discardCodec.decode(snap)
-	d.ID = domain.DiscardID(snap.Ref.ID)
-	return d, err
 }

@@ -1,7 +1,6 @@
 package firestoretx
 
 import (
-	"fmt"
 	"maps"
 	"time"
 
@@ -48,6 +47,7 @@ var sightingCodec = codec[domain.Sighting]{
 }
 
 var droneCodec = codec[domain.Drone]{
+	key(func(d *domain.Drone) *domain.DroneID { return &d.ID }),
 	text("status", func(d *domain.Drone) *domain.DroneStatus { return &d.Status }),
 	text("reportedStatus", func(d *domain.Drone) *domain.DroneStatus { return &d.ReportedStatus }),
 	point("position", func(d *domain.Drone) *domain.Position { return &d.Position }),
@@ -85,30 +85,26 @@ var droneCodec = codec[domain.Drone]{
 }
 
 var orderCodec = codec[domain.Order]{
+	key(func(o *domain.Order) *domain.OrderID { return &o.ID }),
 	text("status", func(o *domain.Order) *domain.OrderStatus { return &o.Status }),
-	custom("priority", func(o *domain.Order) any {
-		if o.Priority == 0 {
+	value("priority", "STANDARD, HIGH or CRITICAL", func(o *domain.Order) *domain.Priority { return &o.Priority }, func(p domain.Priority) any {
+		if p == 0 {
 			return nil
 		}
-		return o.Priority.String()
-	}, func(o *domain.Order, stored any) error {
-		name, _ := stored.(string)
-		p, ok := domain.ParsePriority(name)
-		if !ok {
-			return wrongType("STANDARD, HIGH or CRITICAL", stored)
-		}
-		o.Priority = p
-		return nil
+		return p.String()
+	}, func(found any) (domain.Priority, bool) {
+		name, _ := found.(string)
+		return domain.ParsePriority(name)
 	}),
 	text("productType", func(o *domain.Order) *string { return &o.ProductType }),
-	custom("pickupLocation", func(o *domain.Order) any {
-		if o.Pickup == nil {
+	value("pickupLocation", geographicalPoint, func(o *domain.Order) **domain.Position { return &o.Pickup }, func(p *domain.Position) any {
+		if p == nil {
 			return nil
 		}
-		return geoPoint(*o.Pickup)
-	}, func(o *domain.Order, stored any) error {
-		o.Pickup = &domain.Position{}
-		return point("", func(o *domain.Order) *domain.Position { return o.Pickup }).set(o, stored)
+		return geoPoint(*p)
+	}, func(found any) (*domain.Position, bool) {
+		p, ok := asPosition(found)
+		return &p, ok
 	}),
 	point("deliveryLocation", func(o *domain.Order) *domain.Position { return &o.Delivery }),
 	real("packageWeightKg", func(o *domain.Order) *float64 { return &o.WeightKg }),
@@ -163,6 +159,7 @@ var earlierRouteCodec = codec[domain.EarlierRoute]{
 }
 
 var missionCodec = codec[domain.Mission]{
+	key(func(m *domain.Mission) *domain.MissionID { return &m.ID }),
 	reference("droneId", func(m *domain.Mission) *domain.DroneID { return &m.DroneID }),
 	references("orderIds", func(m *domain.Mission) *[]domain.OrderID { return &m.OrderIDs }),
 	structs("route", waypointCodec, func(m *domain.Mission) *[]domain.Waypoint { return &m.Route }),
@@ -193,6 +190,7 @@ var missionCodec = codec[domain.Mission]{
 }
 
 var ledgerCodec = codec[domain.LedgerEntry]{
+	key(func(e *domain.LedgerEntry) *domain.DecisionID { return &e.ID }),
 	text("outcome", func(e *domain.LedgerEntry) *domain.Outcome { return &e.Outcome }),
 	text("reason", func(e *domain.LedgerEntry) *string { return &e.Reason }),
 	text("detail", func(e *domain.LedgerEntry) *string { return &e.Detail }),
@@ -229,22 +227,16 @@ var eventCodec = codec[domain.Event]{
 	text("missionId", func(e *domain.Event) *domain.MissionID { return &e.MissionID }),
 	text("decisionId", func(e *domain.Event) *domain.DecisionID { return &e.DecisionID }),
 	text("cycleId", func(e *domain.Event) *domain.CycleID { return &e.CycleID }),
-	custom("state", func(e *domain.Event) any {
-		if e.State == nil {
+	value("state", "a map", func(e *domain.Event) *map[string]any { return &e.State }, func(state map[string]any) any {
+		if state == nil {
 			return nil
 		}
-		return maps.Clone(e.State)
-	}, func(e *domain.Event, stored any) error {
-		state, ok := stored.(map[string]any)
-		if !ok {
-			return wrongType("a map", stored)
-		}
-		e.State = state
-		return nil
-	}),
+		return maps.Clone(state)
+	}, as),
 }
 
 var depotCodec = codec[domain.Depot]{
+	key(func(d *domain.Depot) *domain.DepotID { return &d.ID }),
 	text("name", func(d *domain.Depot) *string { return &d.Name }),
 	place("position", func(d *domain.Depot) *domain.Position { return &d.Position }),
 	whole("capacity", func(d *domain.Depot) *int { return &d.Capacity }),
@@ -252,6 +244,7 @@ var depotCodec = codec[domain.Depot]{
 }
 
 var warehouseCodec = codec[domain.Warehouse]{
+	key(func(w *domain.Warehouse) *domain.WarehouseID { return &w.ID }),
 	text("name", func(w *domain.Warehouse) *string { return &w.Name }),
 	place("position", func(w *domain.Warehouse) *domain.Position { return &w.Position }),
 	texts("authorizedProductTypes", func(w *domain.Warehouse) *[]string { return &w.ProductTypes }),
@@ -294,7 +287,7 @@ var hourDemandCodec = codec[domain.HourDemand]{
 }
 
 var placeDemandCodec = codec[domain.PlaceDemand]{
-	place("position", func(p *domain.PlaceDemand) *domain.Position { return &p.Position }),
+	point("position", func(p *domain.PlaceDemand) *domain.Position { return &p.Position }),
 	real("standard", func(p *domain.PlaceDemand) *float64 { return &p.Orders[0] }),
 	real("high", func(p *domain.PlaceDemand) *float64 { return &p.Orders[1] }),
 	real("critical", func(p *domain.PlaceDemand) *float64 { return &p.Orders[2] }),
@@ -327,30 +320,8 @@ var unservedCodec = codec[domain.UnservedOrder]{
 	counter("deadline", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Deadline }),
 }
 
-// counter is a whole number that is absent when zero: a cycle may list thousands of
-// orders, each with many counts.
-func counter[T any](name string, at func(*T) *int) field[T] {
-	f := whole(name, at)
-	f.get = func(v *T) any {
-		if n := *at(v); n != 0 {
-			return int64(n)
-		}
-		return nil
-	}
-	return f
-}
-
-// slots is a number of charging slots. Earlier versions wrote 0 where none was given.
-func slots[T any](name string, at func(*T) *int) field[T] {
-	return checked(counter(name, at), at, func(n int) error {
-		if n < 0 {
-			return fmt.Errorf("is %d; give 1 or more, or leave it out", n)
-		}
-		return nil
-	})
-}
-
 var cycleCodec = codec[domain.Cycle]{
+	key(func(c *domain.Cycle) *domain.CycleID { return &c.ID }),
 	text("depotId", func(c *domain.Cycle) *domain.DepotID { return &c.DepotID }),
 	texts("depotIds", func(c *domain.Cycle) *[]domain.DepotID { return &c.DepotIDs }),
 	text("fence", func(c *domain.Cycle) *string { return &c.Fence }),
@@ -392,12 +363,14 @@ var lockBreakCodec = codec[domain.LockBreak]{
 }
 
 var alertAckCodec = codec[domain.AlertAck]{
+	key(func(a *domain.AlertAck) *string { return &a.ID }),
 	text("by", func(a *domain.AlertAck) *string { return &a.By }),
 	instant("at", func(a *domain.AlertAck) *time.Time { return &a.At }),
 	text("reason", func(a *domain.AlertAck) *string { return &a.Reason }),
 }
 
 var discardCodec = codec[domain.Discard]{
+	key(func(d *domain.Discard) *domain.DiscardID { return &d.ID }),
 	text("topic", func(d *domain.Discard) *string { return &d.Topic }),
 	text("messageId", func(d *domain.Discard) *string { return &d.MessageID }),
 	text("orderingKey", func(d *domain.Discard) *string { return &d.OrderingKey }),
@@ -407,32 +380,21 @@ var discardCodec = codec[domain.Discard]{
 	// Not a map: attribute names may be illegal field names.
 	texts("attributes", func(d *domain.Discard) *[]string { return &d.Attributes }),
 	// The payload is in one of these two: as text if the console can show it.
-	custom("text", func(d *domain.Discard) any {
-		if len(d.Payload) == 0 || !domain.IsText(d.Payload) {
+	value("text", "a string", func(d *domain.Discard) *[]byte { return &d.Payload }, func(payload []byte) any {
+		if len(payload) == 0 || !domain.IsText(payload) {
 			return nil
 		}
-		return string(d.Payload)
-	}, func(d *domain.Discard, stored any) error {
-		s, ok := stored.(string)
-		if !ok {
-			return wrongType("a string", stored)
-		}
-		d.Payload = []byte(s)
-		return nil
+		return string(payload)
+	}, func(found any) ([]byte, bool) {
+		s, ok := found.(string)
+		return []byte(s), ok
 	}),
-	custom("data", func(d *domain.Discard) any {
-		if domain.IsText(d.Payload) {
+	value("data", "bytes", func(d *domain.Discard) *[]byte { return &d.Payload }, func(payload []byte) any {
+		if domain.IsText(payload) {
 			return nil
 		}
-		return d.Payload
-	}, func(d *domain.Discard, stored any) error {
-		b, ok := stored.([]byte)
-		if !ok {
-			return wrongType("bytes", stored)
-		}
-		d.Payload = b
-		return nil
-	}),
+		return payload
+	}, as),
 	whole("bytes", func(d *domain.Discard) *int { return &d.Bytes }),
 	text("payloadHash", func(d *domain.Discard) *string { return &d.PayloadHash }),
 	whole("originalBytes", func(d *domain.Discard) *int { return &d.OriginalBytes }),
@@ -443,6 +405,7 @@ var discardCodec = codec[domain.Discard]{
 }
 
 var replayCodec = codec[domain.Replay]{
+	key(func(r *domain.Replay) *domain.ReplayID { return &r.ID }),
 	text("topic", func(r *domain.Replay) *string { return &r.Topic }),
 	text("messageId", func(r *domain.Replay) *string { return &r.MessageID }),
 	texts("newMessageIds", func(r *domain.Replay) *[]string { return &r.NewMessageIDs }),
@@ -454,20 +417,4 @@ var replayCodec = codec[domain.Replay]{
 	text("subjectId", func(r *domain.Replay) *string { return &r.SubjectID }),
 	instant("replayedAt", func(r *domain.Replay) *time.Time { return &r.ReplayedAt }),
 	text("replayedBy", func(r *domain.Replay) *string { return &r.ReplayedBy }),
-}
-
-// millis is a duration in whole milliseconds.
-func millis[T any](name string, at func(*T) *time.Duration) field[T] {
-	return field[T]{
-		name: name,
-		get:  func(v *T) any { return at(v).Milliseconds() },
-		set: func(v *T, stored any) error {
-			n, ok := stored.(int64)
-			if !ok {
-				return wrongType("a whole number of milliseconds", stored)
-			}
-			*at(v) = time.Duration(n) * time.Millisecond
-			return nil
-		},
-	}
 }

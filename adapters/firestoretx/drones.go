@@ -30,12 +30,9 @@ func (s *Store) changeDrone(ctx context.Context, id domain.DroneID, why string,
 		if err := t.readDrones(id); err != nil {
 			return err
 		}
-		var drone *domain.Drone
-		if d := t.drones[id]; d.exists {
-			if d.err != nil {
-				return d.err
-			}
-			drone = &d.Drone
+		drone, err := t.drone(id)
+		if err != nil {
+			return err
 		}
 		change, err := decide(drone, id, why, t.now)
 		if err != nil {

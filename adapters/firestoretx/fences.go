@@ -63,7 +63,7 @@ func controlDepot(id string) (domain.DepotID, bool) {
 // drone's home, for a decision that names no depot, and what the depot's lock has
 // handed out, for a fence that is not the highest applied. The map of earlier
 // versions is read with the latter: it counts as well, whichever is higher.
-func (t *txn) readFences(state *policy.DecisionState, d domain.Decision) error {
+func (t *fencedTxn) readFences(state *policy.DecisionState, d domain.Decision) error {
 	s, depot := t.store, state.FenceDepot(d)
 	if !state.NeedsIssued(d) {
 		return nil
@@ -111,7 +111,7 @@ func (t *txn) readFences(state *policy.DecisionState, d domain.Decision) error {
 // writeFence stores the highest fence applied. One that the lock never handed out must
 // not survive in the map either, where it would hold up a version that is rolled
 // back to.
-func (t *txn) writeFence(v policy.Verdict) error {
+func (t *fencedTxn) writeFence(v policy.Verdict) error {
 	s := t.store
 	if err := t.Set(s.doc(Control, controlID(v.Depot)), map[string]any{"fence": v.Fence}, firestore.MergeAll); err != nil {
 		return err

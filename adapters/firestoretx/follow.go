@@ -53,7 +53,7 @@ func follow[T any](ctx context.Context, q firestore.Query, decode func(*firestor
 
 // FollowOpenOrders follows the orders that are neither delivered nor cancelled.
 func (s *Store) FollowOpenOrders(ctx context.Context, seen func(Sight[domain.Order])) error {
-	return wrap(follow(ctx, s.openOrders(), decodeOrder, seen), "follow open orders")
+	return wrap(follow(ctx, s.openOrders(), orderCodec.decode, seen), "follow open orders")
 }
 
 func (s *Store) openOrders() firestore.Query {
@@ -68,26 +68,26 @@ func (s *Store) openOrders() firestore.Query {
 
 // FollowActiveMissions follows the missions that are not over.
 func (s *Store) FollowActiveMissions(ctx context.Context, seen func(Sight[domain.Mission])) error {
-	return wrap(follow(ctx, s.where(Missions, "status", string(domain.MissionActive)), decodeMission, seen), "follow active missions")
+	return wrap(follow(ctx, s.where(Missions, "status", string(domain.MissionActive)), missionCodec.decode, seen), "follow active missions")
 }
 
 // FollowCycles follows the n cycles that began last.
 func (s *Store) FollowCycles(ctx context.Context, n int, seen func(Sight[domain.Cycle])) error {
 	q := s.client.Collection(Cycles).OrderBy("startedAt", firestore.Desc).Limit(n)
-	return wrap(follow(ctx, q, decodeCycle, seen), "follow cycles")
+	return wrap(follow(ctx, q, cycleCodec.decode, seen), "follow cycles")
 }
 
 // FollowDecisions follows the ledger's decisions that were judged after since. What it
 // follows only grows: start it again now and then.
 func (s *Store) FollowDecisions(ctx context.Context, since time.Time, seen func(Sight[domain.LedgerEntry])) error {
 	q := s.client.Collection(Decisions).Where("appliedAt", ">", since)
-	return wrap(follow(ctx, q, decodeLedgerEntry, seen), "follow decisions")
+	return wrap(follow(ctx, q, ledgerCodec.decode, seen), "follow decisions")
 }
 
 // FollowAlertAcks follows the n latest acknowledgements of alerts.
 func (s *Store) FollowAlertAcks(ctx context.Context, n int, seen func(Sight[domain.AlertAck])) error {
 	q := s.client.Collection(AlertAcks).OrderBy("at", firestore.Desc).Limit(n)
-	return wrap(follow(ctx, q, decodeAlertAck, seen), "follow acknowledgements")
+	return wrap(follow(ctx, q, alertAckCodec.decode, seen), "follow acknowledgements")
 }
 
 // FollowDepots follows the depots.
@@ -97,7 +97,7 @@ func (s *Store) FollowDepots(ctx context.Context, seen func(Sight[domain.Depot])
 
 // FollowWarehouses follows the warehouses.
 func (s *Store) FollowWarehouses(ctx context.Context, seen func(Sight[domain.Warehouse])) error {
-	return wrap(follow(ctx, s.client.Collection(Warehouses).Query, decodeWarehouse, seen), "follow warehouses")
+	return wrap(follow(ctx, s.client.Collection(Warehouses).Query, warehouseCodec.decode, seen), "follow warehouses")
 }
 
 // maxInValues is how many values Firestore takes in one condition "in".
@@ -143,10 +143,10 @@ func (s *Store) DronesOf(ctx context.Context, ids []domain.DroneID) ([]domain.Dr
 
 // OrdersOf reads orders as DronesOf does drones.
 func (s *Store) OrdersOf(ctx context.Context, ids []domain.OrderID) ([]domain.Order, error) {
-	return many(ctx, s, Orders, ids, decodeOrder)
+	return many(ctx, s, Orders, ids, orderCodec.decode)
 }
 
 // MissionsOf reads missions as DronesOf does drones.
 func (s *Store) MissionsOf(ctx context.Context, ids []domain.MissionID) ([]domain.Mission, error) {
-	return many(ctx, s, Missions, ids, decodeMission)
+	return many(ctx, s, Missions, ids, missionCodec.decode)
 }

@@ -34,18 +34,14 @@ func (s *Store) HandOver(ctx context.Context, h domain.HandOvers) (refusals []er
 }
 
 func (s *Store) handOverSome(ctx context.Context, h domain.HandOvers) (refusals []error, _ error) {
-	err := s.transactWithCounter(ctx, func(t *txn) error {
+	err := s.transactFenced(ctx, func(t *fencedTxn) error {
 		refusals = make([]error, len(h.List))
 		verdict, areas, err := t.readHandOvers(h)
 		if err != nil {
 			return err
 		}
 		for i, one := range h.List {
-			var order *domain.Order
-			if o, ok := t.orders[one.OrderID]; ok {
-				order = &o
-			}
-			change, refusal := policy.HandOverOrder(order, areas, h, one, t.now)
+			change, refusal := policy.HandOverOrder(found(t.orders, one.OrderID), areas, h, one, t.now)
 			if refusals[i] = refusal; refusal != nil {
 				continue
 			}
@@ -63,7 +59,7 @@ func (s *Store) handOverSome(ctx context.Context, h domain.HandOvers) (refusals 
 
 // readHandOvers reads the orders and the areas that the depots make by now, and judges the
 // fence.
-func (t *txn) readHandOvers(h domain.HandOvers) (v policy.Verdict, areas []domain.Area, _ error) {
+func (t *fencedTxn) readHandOvers(h domain.HandOvers) (v policy.Verdict, areas []domain.Area, _ error) {
 	s := t.store
 	depots, err := readDepots(t.Documents(s.client.Collection(Depots)), "") // malformed ones are in no area
 	if err != nil {

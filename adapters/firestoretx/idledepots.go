@@ -71,7 +71,7 @@ func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.Depot
 // for its present depot.
 func (s *Store) anyWaits(ctx context.Context, q firestore.Query, since time.Time) (waits bool, _ error) {
 	err := each(q.Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
-		o, err := decodeOrder(doc)
+		o, err := orderCodec.decode(doc)
 		waits = waits || err == nil && !o.Held && o.PendingSince.Before(since) && o.PlanningSince.Before(since)
 		return nil
 	})

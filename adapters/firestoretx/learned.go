@@ -61,7 +61,7 @@ func (s *Store) Learned(ctx context.Context) (l domain.Learned, malformed []erro
 //
 // Cost: 1 RPC, a read for each.
 func (s *Store) MissionsEnded(ctx context.Context, after, until time.Time, limit int) ([]domain.Mission, error) {
-	return inSpan(ctx, s, Missions, "endTime", after, until, limit, decodeMission)
+	return inSpan(ctx, s, Missions, "endTime", after, until, limit, missionCodec.decode)
 }
 
 // OrdersCreated lists at most limit orders that were created after a time, and not after
@@ -69,17 +69,12 @@ func (s *Store) MissionsEnded(ctx context.Context, after, until time.Time, limit
 //
 // Cost: 1 RPC, a read for each.
 func (s *Store) OrdersCreated(ctx context.Context, after, until time.Time, limit int) ([]domain.Order, error) {
-	return inSpan(ctx, s, Orders, "createdAt", after, until, limit, decodeOrder)
+	return inSpan(ctx, s, Orders, "createdAt", after, until, limit, orderCodec.decode)
 }
 
 func inSpan[T any](ctx context.Context, s *Store, collection, field string, after, until time.Time, limit int, decode func(*firestore.DocumentSnapshot) (T, error)) (list []T, err error) {
 	q := s.client.Collection(collection).Where(field, ">", after).Where(field, "<=", until).OrderBy(field, firestore.Asc).Limit(limit)
-	err = each(q.Documents(ctx), func(snap *firestore.DocumentSnapshot) error {
-		if v, err := decode(snap); err == nil {
-			list = append(list, v)
-		}
-		return nil
-	})
+	list, _, err = decodeAll(q.Documents(ctx), decode)
 	return list, wrap(err, "%s", collection)
 }
 

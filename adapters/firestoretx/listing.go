@@ -105,12 +105,12 @@ func (s *Store) ListOrders(ctx context.Context, f OrderFilter, page Page) (Listi
 	if f.Held {
 		conditions = append(conditions, equal("held", true))
 	}
-	return list(ctx, s, Orders, page, decodeOrder, conditions...)
+	return list(ctx, s, Orders, page, orderCodec.decode, conditions...)
 }
 
 // ListMissions lists missions; status may be empty.
 func (s *Store) ListMissions(ctx context.Context, status domain.MissionStatus, page Page) (Listing[domain.Mission], error) {
-	return list(ctx, s, Missions, page, decodeMission, equal("status", string(status)))
+	return list(ctx, s, Missions, page, missionCodec.decode, equal("status", string(status)))
 }
 
 // LedgerFilter narrows a listing of the ledger; zero fields match all.
@@ -131,7 +131,7 @@ func (s *Store) ListLedger(ctx context.Context, f LedgerFilter, page Page) (List
 	if f.Order != "" {
 		conditions = append(conditions, condition{"orderIds", "array-contains", string(f.Order)})
 	}
-	return list(ctx, s, Decisions, page, decodeLedgerEntry, conditions...)
+	return list(ctx, s, Decisions, page, ledgerCodec.decode, conditions...)
 }
 
 // maxCyclesBytes is the approximate size at which a page of cycles ends: each cycle lists
@@ -151,5 +151,5 @@ func (s *Store) ListCycles(ctx context.Context, outcome domain.CycleOutcome, pag
 		}
 		return room <= 0
 	}
-	return listUntil(ctx, s, Cycles, page, decodeCycle, full, equal("outcome", string(outcome)))
+	return listUntil(ctx, s, Cycles, page, cycleCodec.decode, full, equal("outcome", string(outcome)))
 }

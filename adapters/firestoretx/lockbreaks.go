@@ -3,8 +3,6 @@ package firestoretx
 import (
 	"context"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -20,8 +18,6 @@ func (s *Store) RecordLockBreak(ctx context.Context, b domain.LockBreak) error {
 
 // LockBreaks lists the locks that operators broke, in no particular order.
 func (s *Store) LockBreaks(ctx context.Context) ([]domain.LockBreak, error) {
-	list, err := collect(s.client.Collection(LockBreaks).Documents(ctx), func(snap *firestore.DocumentSnapshot) (domain.LockBreak, error) {
-		return lockBreakCodec.decode(snap)
-	})
+	list, err := collect(s.client.Collection(LockBreaks).Documents(ctx), lockBreakCodec.decode)
 	return list, wrap(err, "broken locks")
 }

@@ -13,20 +13,16 @@ func (s *Store) RecallMission(ctx context.Context, id domain.MissionID, why stri
 		if err := t.readMissions(id); err != nil {
 			return err
 		}
-		var mission *domain.Mission
+		mission := found(t.missions, id)
 		var binding policy.Binding
-		if m, ok := t.missions[id]; ok {
-			mission = &m
-		}
 		if mission != nil && mission.DroneID != "" {
-			drone := mission.DroneID
-			if err := t.readDrones(drone); err != nil {
+			if err := t.readDrones(mission.DroneID); err != nil {
 				return err
 			}
-			if d := t.drones[drone]; d.err != nil {
-				return d.err
+			if _, err := t.drone(mission.DroneID); err != nil {
+				return err
 			}
-			binding = t.binding(drone)
+			binding = t.binding(mission.DroneID)
 		}
 		change, err := policy.RecallMission(binding, mission, id, why, t.now)
 		if err != nil {

@@ -32,16 +32,12 @@ func (s *Store) IngestOrder(ctx context.Context, req domain.OrderRequest, publis
 
 // HoldOrder hides a pending order from every cycle.
 func (s *Store) HoldOrder(ctx context.Context, id domain.OrderID, why string) error {
-	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
-		return policy.HoldOrder(o, id, why, now)
-	})
+	return s.changeForReason(ctx, id, why, policy.HoldOrder)
 }
 
 // ReleaseOrder makes a held order visible to cycles again.
 func (s *Store) ReleaseOrder(ctx context.Context, id domain.OrderID, why string) error {
-	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
-		return policy.ReleaseOrder(o, id, why, now)
-	})
+	return s.changeForReason(ctx, id, why, policy.ReleaseOrder)
 }
 
 // SetPriority gives an open order another priority.
@@ -70,9 +66,7 @@ func (s *Store) ForbidDrone(ctx context.Context, p policy.Pin) error {
 
 // UnpinOrder ends a pin.
 func (s *Store) UnpinOrder(ctx context.Context, id domain.OrderID, why string) error {
-	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
-		return policy.UnpinOrder(o, id, why, now)
-	})
+	return s.changeForReason(ctx, id, why, policy.UnpinOrder)
 }
 
 // AllowDrone ends a prohibition.
@@ -94,11 +88,7 @@ func (s *Store) changePin(ctx context.Context, p policy.Pin,
 		if err := t.addOrder(snaps[0]); err != nil {
 			return err
 		}
-		var order *domain.Order
-		if o, ok := t.orders[p.Order]; ok {
-			order = &o
-		}
-		change, err := decide(order, snaps[1].Exists(), p, t.now)
+		change, err := decide(found(t.orders, p.Order), snaps[1].Exists(), p, t.now)
 		if err != nil {
 			return err
 		}
@@ -118,6 +108,14 @@ func (s *Store) CancelOrder(ctx context.Context, id domain.OrderID, why string) 
 
 func alone(*domain.Order) bool { return false }
 
+// changeForReason runs decide on an order alone.
+func (s *Store) changeForReason(ctx context.Context, id domain.OrderID, why string,
+	decide func(*domain.Order, domain.OrderID, string, time.Time) (policy.Change, error)) error {
+	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		return decide(o, id, why, now)
+	})
+}
+
 // changeOrder runs decide on an order in one transaction, with its drone and mission
 // if needsBinding says so. A rejection may come with a change, the note that records
 // it: the note is committed and the rejection returned.
@@ -130,10 +128,7 @@ func (s *Store) changeOrder(ctx context.Context, id domain.OrderID,
 		if err := t.readOrders(id); err != nil {
 			return err
 		}
-		var order *domain.Order
-		if o, ok := t.orders[id]; ok {
-			order = &o
-		}
+		order := found(t.orders, id)
 		var binding *policy.Binding
 		if needsBinding(order) && order.AssignedDroneID != "" {
 			b, err := t.readBinding(order.AssignedDroneID)

@@ -28,7 +28,7 @@ func (s *Store) OwedCommands(ctx context.Context, grace time.Duration) ([]domain
 }
 
 func decodeOwing(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
-	m, err := decodeMission(snap)
+	m, err := missionCodec.decode(snap)
 	m.Version = snap.UpdateTime
 	return m, err
 }
@@ -84,7 +84,7 @@ func (t *txn) markPublished(published []domain.Mission) error {
 		if !snap.Exists() {
 			continue
 		}
-		stored, err := decodeMission(snap)
+		stored, err := missionCodec.decode(snap)
 		if err != nil {
 			continue // found again once its document is corrected
 		}

@@ -58,12 +58,12 @@ func (s *Store) PastAt(ctx context.Context, at time.Time) (Past, error) {
 		p = Past{ReadTime: p.ReadTime}
 		return errors.Join(
 			readAll(tx, s.client.Collection(Drones).Query, decodeKnownDrone, &p.Drones, &p.Malformed),
-			readAll(tx, s.openOrders(), decodeOrder, &p.Orders, &p.Malformed),
-			readAll(tx, s.where(Missions, "status", string(domain.MissionActive)), decodeMission, &p.Missions, &p.Malformed),
+			readAll(tx, s.openOrders(), orderCodec.decode, &p.Orders, &p.Malformed),
+			readAll(tx, s.where(Missions, "status", string(domain.MissionActive)), missionCodec.decode, &p.Missions, &p.Malformed),
 			readAll(tx, s.client.Collection(Depots).Query, decodeDepot, &p.Depots, &p.Malformed),
-			readAll(tx, s.client.Collection(Warehouses).Query, decodeWarehouse, &p.Warehouses, &p.Malformed),
-			readAll(tx, s.client.Collection(Cycles).Where("startedAt", ">", recent).OrderBy("startedAt", firestore.Desc).Limit(pastCycles), decodeCycle, &p.Cycles, &p.Malformed),
-			readAll(tx, s.client.Collection(Decisions).Where("appliedAt", ">", recent), decodeLedgerEntry, &p.Decisions, &p.Malformed),
+			readAll(tx, s.client.Collection(Warehouses).Query, warehouseCodec.decode, &p.Warehouses, &p.Malformed),
+			readAll(tx, s.client.Collection(Cycles).Where("startedAt", ">", recent).OrderBy("startedAt", firestore.Desc).Limit(pastCycles), cycleCodec.decode, &p.Cycles, &p.Malformed),
+			readAll(tx, s.client.Collection(Decisions).Where("appliedAt", ">", recent), ledgerCodec.decode, &p.Decisions, &p.Malformed),
 		)
 	}, firestore.ReadOnly, firestore.TransactionReadTime(p.ReadTime))
 	if st, ok := statusOf(err); ok && (st.Code() == codes.FailedPrecondition || st.Code() == codes.InvalidArgument) {
@@ -75,12 +75,7 @@ func (s *Store) PastAt(ctx context.Context, at time.Time) (Past, error) {
 // readAll appends the documents of a query to list, and those that cannot be decoded to
 // malformed.
 func readAll[T any](tx *firestore.Transaction, q firestore.Query, decode func(*firestore.DocumentSnapshot) (T, error), list *[]T, malformed *[]error) error {
-	return each(tx.Documents(q), func(doc *firestore.DocumentSnapshot) error {
-		if v, err := decode(doc); err != nil {
-			*malformed = append(*malformed, err)
-		} else {
-			*list = append(*list, v)
-		}
-		return nil
-	})
+	some, bad, err := decodeAll(tx.Documents(q), decode)
+	*list, *malformed = append(*list, some...), append(*malformed, bad...)
+	return err
 }

@@ -25,7 +25,7 @@ type placeForm[P domain.Place] struct {
 
 var (
 	depotForm     = placeForm[domain.Depot]{domain.PlaceDepot, Depots, depotCodec, decodeDepot}
-	warehouseForm = placeForm[domain.Warehouse]{domain.PlaceWarehouse, Warehouses, warehouseCodec, decodeWarehouse}
+	warehouseForm = placeForm[domain.Warehouse]{domain.PlaceWarehouse, Warehouses, warehouseCodec, warehouseCodec.decode}
 )
 
 var placeChangeCodec = codec[domain.PlaceChange]{
@@ -192,7 +192,7 @@ func (s *Store) DeleteWarehouse(ctx context.Context, id domain.WarehouseID, c Ch
 // visitors names the active missions that visit a warehouse.
 func (s *Store) visitors(ask ask, id domain.WarehouseID) (names []string, err error) {
 	err = each(ask(s.where(Missions, "status", string(domain.MissionActive))), func(doc *firestore.DocumentSnapshot) error {
-		m, err := decodeMission(doc)
+		m, err := missionCodec.decode(doc)
 		if err != nil {
 			return nil // its route is not known; where missions are listed it is named
 		}
@@ -270,7 +270,7 @@ func (s *Store) ListDepots(ctx context.Context, page Page) (Listing[domain.Depot
 
 // ListWarehouses lists warehouses.
 func (s *Store) ListWarehouses(ctx context.Context, page Page) (Listing[domain.Warehouse], error) {
-	return list(ctx, s, Warehouses, page, decodeWarehouse)
+	return list(ctx, s, Warehouses, page, warehouseCodec.decode)
 }
 
 // Depot reads a depot; the error wraps ErrNotFound if there is none.
@@ -284,7 +284,7 @@ func (s *Store) Depot(ctx context.Context, id domain.DepotID) (domain.Depot, err
 //
 // Cost: as Depot.
 func (s *Store) Warehouse(ctx context.Context, id domain.WarehouseID) (domain.Warehouse, error) {
-	return one(ctx, s.doc(Warehouses, string(id)), decodeWarehouse)
+	return one(ctx, s.doc(Warehouses, string(id)), warehouseCodec.decode)
 }
 
 // ChangesOf lists the changes of one place, oldest first.

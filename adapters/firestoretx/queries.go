@@ -48,7 +48,7 @@ func (s *Store) Drones(ctx context.Context, status domain.DroneStatus, page Page
 
 // Orders lists orders by id; status may be empty.
 func (s *Store) Orders(ctx context.Context, status domain.OrderStatus, page Page) ([]domain.Order, error) {
-	list, err := collect(page.of(s.where(Orders, "status", string(status))).Documents(ctx), decodeOrder)
+	list, err := collect(page.of(s.where(Orders, "status", string(status))).Documents(ctx), orderCodec.decode)
 	return list, wrap(err, "orders")
 }
 
@@ -99,13 +99,13 @@ func counted(ctx context.Context, q *firestore.AggregationQuery) (int64, error) 
 
 // Missions lists missions by id; status may be empty.
 func (s *Store) Missions(ctx context.Context, status domain.MissionStatus, page Page) ([]domain.Mission, error) {
-	list, err := collect(page.of(s.where(Missions, "status", string(status))).Documents(ctx), decodeMission)
+	list, err := collect(page.of(s.where(Missions, "status", string(status))).Documents(ctx), missionCodec.decode)
 	return list, wrap(err, "missions")
 }
 
 // Ledger lists decisions by id; outcome may be empty.
 func (s *Store) Ledger(ctx context.Context, outcome domain.Outcome, page Page) ([]domain.LedgerEntry, error) {
-	list, err := collect(page.of(s.where(Decisions, "outcome", string(outcome))).Documents(ctx), decodeLedgerEntry)
+	list, err := collect(page.of(s.where(Decisions, "outcome", string(outcome))).Documents(ctx), ledgerCodec.decode)
 	return list, wrap(err, "decisions")
 }
 
@@ -116,7 +116,7 @@ func (s *Store) LedgerInCommitOrder(ctx context.Context) ([]domain.LedgerEntry, 
 		snap  *firestore.DocumentSnapshot
 	}
 	rows, err := collect(s.client.Collection(Decisions).Documents(ctx), func(doc *firestore.DocumentSnapshot) (row, error) {
-		entry, err := decodeLedgerEntry(doc)
+		entry, err := ledgerCodec.decode(doc)
 		return row{entry, doc}, err
 	})
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Store) Depots(ctx context.Context) (Listing[domain.Depot], error) {
 
 // Warehouses lists the warehouses.
 func (s *Store) Warehouses(ctx context.Context) ([]domain.Warehouse, error) {
-	list, err := collect(s.client.Collection(Warehouses).Documents(ctx), decodeWarehouse)
+	list, err := collect(s.client.Collection(Warehouses).Documents(ctx), warehouseCodec.decode)
 	return list, wrap(err, "warehouses")
 }
 
@@ -170,22 +170,22 @@ func (s *Store) Drone(ctx context.Context, id domain.DroneID) (domain.Drone, err
 
 // Order reads an order.
 func (s *Store) Order(ctx context.Context, id domain.OrderID) (domain.Order, error) {
-	return one(ctx, s.doc(Orders, string(id)), decodeOrder)
+	return one(ctx, s.doc(Orders, string(id)), orderCodec.decode)
 }
 
 // Mission reads a mission.
 func (s *Store) Mission(ctx context.Context, id domain.MissionID) (domain.Mission, error) {
-	return one(ctx, s.doc(Missions, string(id)), decodeMission)
+	return one(ctx, s.doc(Missions, string(id)), missionCodec.decode)
 }
 
 // LedgerEntry reads a decision's line in the ledger.
 func (s *Store) LedgerEntry(ctx context.Context, id domain.DecisionID) (domain.LedgerEntry, error) {
-	return one(ctx, s.doc(Decisions, string(id)), decodeLedgerEntry)
+	return one(ctx, s.doc(Decisions, string(id)), ledgerCodec.decode)
 }
 
 // Cycle reads a solve cycle.
 func (s *Store) Cycle(ctx context.Context, id domain.CycleID) (domain.Cycle, error) {
-	return one(ctx, s.doc(Cycles, string(id)), decodeCycle)
+	return one(ctx, s.doc(Cycles, string(id)), cycleCodec.decode)
 }
 
 // ErrNotFound says that the store has no such entity.

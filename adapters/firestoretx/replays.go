@@ -36,14 +36,10 @@ func (s *Store) LetterRecords(ctx context.Context, topics []string, messageID st
 		replayIDs = append(replayIDs, domain.ReplayIDFor(topic, messageID))
 		discardIDs = append(discardIDs, domain.DiscardIDFor(topic, messageID))
 	}
-	replays, err = many(ctx, s, Replays, replayIDs, func(snap *firestore.DocumentSnapshot) (domain.Replay, error) {
-		r, err := replayCodec.decode(snap)
-		r.ID = domain.ReplayID(snap.Ref.ID)
-		return r, err
-	})
+	replays, err = many(ctx, s, Replays, replayIDs, replayCodec.decode)
 	if err != nil {
 		return nil, nil, err
 	}
-	discards, err = many(ctx, s, Discards, discardIDs, decodeDiscard)
+	discards, err = many(ctx, s, Discards, discardIDs, discardCodec.decode)
 	return replays, discards, err
 }

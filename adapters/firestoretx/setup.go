@@ -78,12 +78,9 @@ func (s *Store) setupSomeDrones(ctx context.Context, drones []domain.Drone, chec
 			return err
 		}
 		for _, d := range drones {
-			var existing *domain.Drone
-			if known := t.drones[d.ID]; known.exists {
-				if known.err != nil {
-					return known.err
-				}
-				existing = &known.Drone
+			existing, err := t.drone(d.ID)
+			if err != nil {
+				return err
 			}
 			if err := t.write(policy.SetupDrone(existing, d, t.now)); err != nil {
 				return err

@@ -96,7 +96,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 			return wrap(err, "pending orders")
 		}
 		err = each(tx.Documents(s.client.Collection(Warehouses)), func(doc *firestore.DocumentSnapshot) error {
-			if w, err := decodeWarehouse(doc); !leaveOut(err) {
+			if w, err := warehouseCodec.decode(doc); !leaveOut(err) {
 				snap.Warehouses = append(snap.Warehouses, w)
 			}
 			return nil
@@ -161,7 +161,7 @@ func (s *Store) readWaiting(ctx context.Context, tx *firestore.Transaction, area
 			if planner, _ := doc.Data()["planningDepotId"].(string); beyond.Has(domain.DepotID(planner)) {
 				return nil
 			}
-			if o, err := decodeOrder(doc); !leaveOut(err) {
+			if o, err := orderCodec.decode(doc); !leaveOut(err) {
 				snap.Orders = append(snap.Orders, o)
 			}
 			return nil
@@ -225,7 +225,7 @@ func (s *Store) readFlights(tx *firestore.Transaction, flying []domain.Drone, no
 		if !doc.Exists() {
 			continue
 		}
-		m, err := decodeMission(doc)
+		m, err := missionCodec.decode(doc)
 		amendable := s.assignment.Drones.Amendable(flying[i], m, now)
 		homebound := m.Status == domain.MissionCompleted && s.assignment.Drones.CanAcceptMission(flying[i], 0, now, now) == nil
 		if leaveOut(err) || !amendable && !homebound {
@@ -252,7 +252,7 @@ func (s *Store) readFlights(tx *firestore.Transaction, flying []domain.Drone, no
 			if !doc.Exists() {
 				continue
 			}
-			o, err := decodeOrder(doc)
+			o, err := orderCodec.decode(doc)
 			ahead := o.Status == domain.OrderAssigned || o.Status == domain.OrderInDelivery
 			if !leaveOut(err) && ahead && o.AssignedMissionID == f.Mission.ID {
 				f.Orders = append(f.Orders, o)
@@ -374,26 +374,12 @@ func (s *Store) dronesOf(depots []domain.DepotID) firestore.Query {
 	return drones
 }
 
-func decodeWarehouse(snap *firestore.DocumentSnapshot) (domain.Warehouse, error) {
-	w, err := warehouseCodec.decode(snap)
-	w.ID = domain.WarehouseID(snap.Ref.ID)
-	return w, err
-}
-
 func decodeDepot(snap *firestore.DocumentSnapshot) (domain.Depot, error) {
 	// People write depots; a message cannot name one with an illegal id.
 	if err := domain.CheckID(snap.Ref.ID); err != nil {
 		return domain.Depot{}, &MalformedError{fmt.Errorf("document %s: its id %w", snap.Ref.Path, err)}
 	}
-	d, err := depotCodec.decode(snap)
-	d.ID = domain.DepotID(snap.Ref.ID)
-	return d, err
-}
-
-func decodeCycle(snap *firestore.DocumentSnapshot) (domain.Cycle, error) {
-	c, err := cycleCodec.decode(snap)
-	c.ID = domain.CycleID(snap.Ref.ID)
-	return c, err
+	return depotCodec.decode(snap)
 }
 
 func decodeKnownDrone(snap *firestore.DocumentSnapshot) (domain.Drone, error) {
@@ -418,12 +404,9 @@ func each(it *firestore.DocumentIterator, f func(*firestore.DocumentSnapshot) er
 	}
 }
 
-// collect decodes every document of a query. Beside a *MalformedError it returns all
-// documents that can be decoded.
-func collect[T any](it *firestore.DocumentIterator, decode func(*firestore.DocumentSnapshot) (T, error)) ([]T, error) {
-	var list []T
-	var malformed []error
-	err := each(it, func(doc *firestore.DocumentSnapshot) error {
+// decodeAll decodes every document of a query, and lists why some cannot be decoded.
+func decodeAll[T any](it *firestore.DocumentIterator, decode func(*firestore.DocumentSnapshot) (T, error)) (list []T, malformed []error, err error) {
+	err = each(it, func(doc *firestore.DocumentSnapshot) error {
 		v, err := decode(doc)
 		if err != nil {
 			malformed = append(malformed, err)
@@ -432,6 +415,13 @@ func collect[T any](it *firestore.DocumentIterator, decode func(*firestore.Docum
 		list = append(list, v)
 		return nil
 	})
+	return list, malformed, err
+}
+
+// collect decodes every document of a query. Beside a *MalformedError it returns all
+// documents that can be decoded.
+func collect[T any](it *firestore.DocumentIterator, decode func(*firestore.DocumentSnapshot) (T, error)) ([]T, error) {
+	list, malformed, err := decodeAll(it, decode)
 	if err != nil { // the list is not complete
 		return list, err
 	}

@@ -172,10 +172,9 @@ type txn struct {
 	drones   map[domain.DroneID]droneDoc
 	missions map[domain.MissionID]domain.Mission
 	orders   map[domain.OrderID]domain.Order
-	owed     []domain.Mission // owe their drones a message after the commit
-	mapped   policy.Fences    // in the map of earlier versions, if it was read
-	counter  outsideCounter   // outside Firestore, if it was read
-	// delivered are the orders that the commit delivers.
+	// owed are the missions that owe their drones a message after the commit, and
+	// delivered the orders that it delivers.
+	owed      []domain.Mission
 	delivered []domain.Order
 }
 
@@ -270,7 +269,6 @@ func decodeDrone(snap *firestore.DocumentSnapshot) droneDoc {
 		return droneDoc{}
 	}
 	d, err := droneCodec.decode(snap)
-	d.ID = domain.DroneID(snap.Ref.ID)
 	return droneDoc{Drone: d, exists: true, err: err}
 }
 
@@ -285,7 +283,7 @@ func (t *txn) readMissions(ids ...domain.MissionID) error {
 		if !snap.Exists() {
 			continue
 		}
-		m, err := decodeMission(snap)
+		m, err := missionCodec.decode(snap)
 		if err != nil {
 			return err
 		}
@@ -297,12 +295,6 @@ func (t *txn) readMissions(ids ...domain.MissionID) error {
 		}
 	}
 	return t.readOrders(orders...)
-}
-
-func decodeMission(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
-	m, err := missionCodec.decode(snap)
-	m.ID = domain.MissionID(snap.Ref.ID)
-	return m, err
 }
 
 // readOrders reads orders; a missing one is absent from t.orders.
@@ -319,22 +311,33 @@ func (t *txn) readOrders(ids ...domain.OrderID) error {
 	return nil
 }
 
+// drone is a drone that was read; nil if it does not exist.
+func (t *txn) drone(id domain.DroneID) (*domain.Drone, error) {
+	d := t.drones[id]
+	if !d.exists {
+		return nil, nil
+	}
+	return &d.Drone, d.err
+}
+
+// found is an entity that was read; nil if it does not exist.
+func found[ID comparable, T any](read map[ID]T, id ID) *T {
+	if v, ok := read[id]; ok {
+		return &v
+	}
+	return nil
+}
+
 func (t *txn) addOrder(snap *firestore.DocumentSnapshot) error {
 	if !snap.Exists() {
 		return nil
 	}
-	o, err := decodeOrder(snap)
+	o, err := orderCodec.decode(snap)
 	if err != nil {
 		return err
 	}
 	t.orders[o.ID] = o
 	return nil
-}
-
-func decodeOrder(snap *firestore.DocumentSnapshot) (domain.Order, error) {
-	o, err := orderCodec.decode(snap)
-	o.ID = domain.OrderID(snap.Ref.ID)
-	return o, err
 }
 
 // readBinding reads a drone and, if it is bound, its mission and orders.

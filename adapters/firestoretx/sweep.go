@@ -63,8 +63,8 @@ func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, erro
 		return SweepResult{DronesUnknown: 1}, nil // it was on its way home
 	}))
 	note(sweepEach(ctx, unflown, func(m domain.Mission) (SweepResult, error) {
-		failed, err := s.sweepUnflown(ctx, m, holds)
-		if err != nil || !failed {
+		change, err := s.sweepUnflown(ctx, m, holds)
+		if err != nil || change.Empty() {
 			return SweepResult{}, wrap(err, "mission %s", m.ID)
 		}
 		return SweepResult{MissionsFailed: 1}, nil
@@ -73,8 +73,8 @@ func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, erro
 	errs = append(errs, err)
 	drones = slices.DeleteFunc(drones, func(d domain.Drone) bool { return s.drone.SweepIdle(d, s.now()).Empty() })
 	note(sweepEach(ctx, drones, func(d domain.Drone) (SweepResult, error) {
-		changed, err := s.sweepIdle(ctx, d.ID, holds)
-		if err != nil || !changed {
+		change, err := s.sweepIdle(ctx, d.ID, holds)
+		if err != nil || change.Empty() {
 			return SweepResult{}, wrap(err, "drone %s", d.ID)
 		}
 		return SweepResult{DronesUnknown: 1}, nil
@@ -93,7 +93,7 @@ func (s *Store) sweepOrders(ctx context.Context, holds func() bool) (result Swee
 	underWay := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), func(status domain.OrderStatus) bool {
 		return status.Final() || status == domain.OrderPending
 	})
-	orders, err := collect(s.client.Collection(Orders).Where("status", "in", underWay).Where("late", "==", false).Documents(ctx), decodeOrder)
+	orders, err := collect(s.client.Collection(Orders).Where("status", "in", underWay).Where("late", "==", false).Documents(ctx), orderCodec.decode)
 	errs = append(errs, wrap(err, "orders under way"))
 	for _, pass := range []struct {
 		orders []domain.Order
@@ -107,7 +107,7 @@ func (s *Store) sweepOrders(ctx context.Context, holds func() bool) (result Swee
 	} {
 		due := slices.DeleteFunc(slices.Clone(pass.orders), func(o domain.Order) bool { return pass.sweep(o, s.now()).Empty() })
 		swept, err := sweepEach(ctx, due, func(o domain.Order) (SweepResult, error) {
-			if err := s.sweepOrder(ctx, o.ID, holds, pass.sweep); err != nil {
+			if _, err := s.sweepOrder(ctx, o.ID, holds, pass.sweep); err != nil {
 				return SweepResult{}, wrap(err, "order %s", o.ID)
 			}
 			return pass.counts, nil
@@ -187,7 +187,7 @@ func (s *Store) glance(ctx context.Context) (bindings []policy.Binding, unflown 
 			over = append(over, d.CurrentMissionID)
 		}
 	}
-	ended, err := many(ctx, s, Missions, over, decodeMission)
+	ended, err := many(ctx, s, Missions, over, missionCodec.decode)
 	errs = append(errs, err)
 	for _, m := range ended {
 		missions[m.ID] = m
@@ -200,81 +200,75 @@ func (s *Store) glance(ctx context.Context) (bindings []policy.Binding, unflown 
 	return bindings, unflown, errors.Join(errs...)
 }
 
-// sweepUnflown fails a mission that holds no drone, unless that has changed since glance, and
-// reports whether it did.
-func (s *Store) sweepUnflown(ctx context.Context, m domain.Mission, holds func() bool) (failed bool, _ error) {
-	err := s.transact(ctx, nil, func(t *txn) error {
-		failed = false
-		if !holds() {
-			return ErrClockSet
-		}
-		if m.DroneID != "" {
-			if err := t.readDrones(m.DroneID); err != nil {
-				return err
-			}
-		}
-		d := t.drones[m.DroneID]
-		if d.err != nil {
-			return d.err
-		}
-		if err := t.readMissions(m.ID); err != nil {
-			return err
-		}
-		var drone *domain.Drone
-		if d.exists {
-			drone = &d.Drone
-		}
-		change := policy.SweepUnflown(t.missions[m.ID], t.orders, drone, t.now)
-		failed = !change.Empty()
-		return t.write(change)
-	})
-	return failed, err
-}
-
-// sweepBinding sweeps one binding in a transaction, in case it changed since glance.
-func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission domain.MissionID, holds func() bool) (policy.Change, error) {
-	var change policy.Change
-	err := s.transact(ctx, nil, func(t *txn) error {
+// sweepOne changes what judge says of the present state, which may have changed since it
+// was found due.
+func (s *Store) sweepOne(ctx context.Context, holds func() bool, judge func(*txn) (policy.Change, error)) (change policy.Change, err error) {
+	err = s.transact(ctx, nil, func(t *txn) (err error) {
 		change = policy.Change{}
 		if !holds() {
 			return ErrClockSet
 		}
-		b, err := t.readBinding(drone)
-		if err != nil || b.Drone.CurrentMissionID != mission {
+		if change, err = judge(t); err != nil {
 			return err
 		}
-		change = s.drone.SweepBinding(b, t.now)
 		return t.write(change)
 	})
 	return change, err
 }
 
-func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID, holds func() bool) (bool, error) {
-	var changed bool
-	err := s.transact(ctx, nil, func(t *txn) error {
-		changed = false
-		if !holds() {
-			return ErrClockSet
+// sweepBinding sweeps the binding of a drone to a mission.
+func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission domain.MissionID, holds func() bool) (policy.Change, error) {
+	return s.sweepOne(ctx, holds, func(t *txn) (change policy.Change, _ error) {
+		b, err := t.readBinding(drone)
+		if err != nil || b.Drone.CurrentMissionID != mission {
+			return change, err
 		}
-		if err := t.readDrones(id); err != nil || t.drones[id].err != nil || !t.drones[id].exists {
-			return err
-		}
-		change := s.drone.SweepIdle(t.drones[id].Drone, t.now)
-		changed = !change.Empty()
-		return t.write(change)
+		return s.drone.SweepBinding(b, t.now), nil
 	})
-	return changed, err
 }
 
-// sweepOrder sweeps one order in a transaction, in case it changed since it was read.
-func (s *Store) sweepOrder(ctx context.Context, id domain.OrderID, holds func() bool, sweep func(domain.Order, time.Time) policy.Change) error {
-	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
-		switch {
-		case !holds():
-			return policy.Change{}, ErrClockSet
-		case o == nil:
-			return policy.Change{}, nil
+// sweepUnflown fails a mission that holds no drone.
+func (s *Store) sweepUnflown(ctx context.Context, m domain.Mission, holds func() bool) (policy.Change, error) {
+	return s.sweepOne(ctx, holds, func(t *txn) (change policy.Change, _ error) {
+		if m.DroneID != "" {
+			if err := t.readDrones(m.DroneID); err != nil {
+				return change, err
+			}
 		}
-		return sweep(*o, now), nil
+		drone, err := t.drone(m.DroneID)
+		if err == nil {
+			err = t.readMissions(m.ID)
+		}
+		if err != nil {
+			return change, err
+		}
+		return policy.SweepUnflown(t.missions[m.ID], t.orders, drone, t.now), nil
+	})
+}
+
+// sweepIdle sweeps a drone without a mission. One whose document is malformed stays.
+func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID, holds func() bool) (policy.Change, error) {
+	return s.sweepOne(ctx, holds, func(t *txn) (change policy.Change, _ error) {
+		if err := t.readDrones(id); err != nil {
+			return change, err
+		}
+		drone, malformed := t.drone(id)
+		if drone == nil || malformed != nil {
+			return change, nil
+		}
+		return s.drone.SweepIdle(*drone, t.now), nil
+	})
+}
+
+func (s *Store) sweepOrder(ctx context.Context, id domain.OrderID, holds func() bool, sweep func(domain.Order, time.Time) policy.Change) (policy.Change, error) {
+	return s.sweepOne(ctx, holds, func(t *txn) (change policy.Change, _ error) {
+		if err := t.readOrders(id); err != nil {
+			return change, err
+		}
+		order := found(t.orders, id)
+		if order == nil {
+			return change, nil
+		}
+		return sweep(*order, t.now), nil
 	})
 }

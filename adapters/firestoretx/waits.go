@@ -61,14 +61,7 @@ func (s *Store) latestCycle(ctx context.Context, depot domain.DepotID) (Listing[
 	q := s.client.Collection(Cycles).Where("depotId", "==", string(depot)).Where("outcome", "in", planned).
 		OrderBy("startedAt", firestore.Desc).Limit(1)
 	var listing Listing[domain.Cycle]
-	err := each(q.Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
-		c, err := decodeCycle(doc)
-		if err != nil {
-			listing.Malformed = append(listing.Malformed, err)
-			return nil
-		}
-		listing.Items = append(listing.Items, c)
-		return nil
-	})
+	var err error
+	listing.Items, listing.Malformed, err = decodeAll(q.Documents(ctx), cycleCodec.decode)
 	return listing, wrap(err, "latest cycle of depot %s", depot)
 }

@@ -56,32 +56,29 @@ func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 		return
 	}
 	log := s.log.With(slog.String("message_id", msg.ID), slog.String("topic", s.topic))
-	if poison := poisonReason(err); poison != "" {
-		if dlErr := s.deadLetters.publish(ctx, s.topic, msg, poison, err); dlErr != nil {
-			log.ErrorContext(ctx, "dead letter not published; the message will be redelivered", slog.String("reason", poison), slog.Any("err", dlErr))
-			s.count(meter.Nacked, poison)
-			conclude(ctx, meter.Nacked, poison, dlErr)
-			msg.Nack()
-			return
+	outcome, reason, failure := meter.Nacked, poisonReason(err), err
+	rejection, rejected := policy.ReasonOf(err)
+	switch {
+	case reason != "":
+		if failure = s.deadLetters.publish(ctx, s.topic, msg, reason, err); failure != nil {
+			log.ErrorContext(ctx, "dead letter not published; the message will be redelivered", slog.String("reason", reason), slog.Any("err", failure))
+			break
 		}
-		log.WarnContext(ctx, "message dead-lettered", slog.String("reason", poison), slog.Any("err", err))
-		s.count(meter.DeadLetter, poison)
-		conclude(ctx, meter.DeadLetter, poison, err)
-		msg.Ack()
+		outcome, failure = meter.DeadLetter, err
+		log.WarnContext(ctx, "message dead-lettered", slog.String("reason", reason), slog.Any("err", err))
+	case rejected: // final: redelivery cannot change it
+		outcome, reason, failure = meter.Rejected, string(rejection), nil
+		log.DebugContext(ctx, "message rejected", slog.String("reason", reason), slog.Any("err", err))
+	default:
+		log.WarnContext(ctx, "message failed; it will be redelivered", slog.Any("err", err))
+	}
+	s.meter.Settle(meter.Settlement{Kind: s.topic, Outcome: outcome, Reason: reason})
+	conclude(ctx, outcome, reason, failure)
+	if outcome == meter.Nacked {
+		msg.Nack()
 		return
 	}
-	reason, rejected := policy.ReasonOf(err)
-	if rejected { // final: redelivery cannot change it
-		log.DebugContext(ctx, "message rejected", slog.String("reason", string(reason)), slog.Any("err", err))
-		s.count(meter.Rejected, string(reason))
-		conclude(ctx, meter.Rejected, string(reason), nil)
-		msg.Ack()
-		return
-	}
-	log.WarnContext(ctx, "message failed; it will be redelivered", slog.Any("err", err))
-	s.count(meter.Nacked, "")
-	conclude(ctx, meter.Nacked, "", err)
-	msg.Nack()
+	msg.Ack()
 }
 
 // record records a latency, with its trace if that is sampled.
@@ -91,10 +88,6 @@ func record(h *meter.Histogram, took time.Duration, of trace.SpanContext) {
 		return
 	}
 	h.Record(took)
-}
-
-func (s *settler) count(outcome, reason string) {
-	s.meter.Settle(meter.Settlement{Kind: s.topic, Outcome: outcome, Reason: reason})
 }
 
 // Reasons for dead letters, beside those of the wire and the policies.

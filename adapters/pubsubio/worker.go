@@ -19,6 +19,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/restart"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
@@ -214,8 +215,9 @@ const receivingWell = 2 * time.Second
 // permanent error, such as a deleted subscription, is a fault of the worker until it is
 // repaired.
 func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive func() error) {
-	for {
+	restart.Until(ctx, func() {
 		recovered := time.AfterFunc(receivingWell, func() { w.faults.set(topic, nil) })
+		defer recovered.Stop()
 		ended := make(chan error, 1)
 		go func() { ended <- receive() }()
 		var err error
@@ -224,25 +226,16 @@ func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive 
 		case <-gone.Done():
 			w.log.WarnContext(ctx, "Pub/Sub does not answer; unsent acks are lost and their messages will be redelivered", slog.String("topic", topic))
 		}
-		recovered.Stop()
-		if ctx.Err() != nil {
-			return
-		}
-		pause := time.Second
-		if permanent(err) {
-			pause = 2 * receivingWell
+		switch {
+		case ctx.Err() != nil:
+		case permanent(err):
 			if err = faultOf(topic, err); w.faults.set(topic, err) {
 				w.log.ErrorContext(ctx, "subscription cannot be consumed; trying again every few seconds", slog.String("topic", topic), slog.Any("err", err))
 			}
-		} else {
+		default:
 			w.log.WarnContext(ctx, "subscription interrupted; retrying", slog.String("topic", topic), slog.Any("err", cmp.Or(err, errReceiveEnded)))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
+	})
 }
 
 // faultOf says what is wrong with the subscription of a topic.

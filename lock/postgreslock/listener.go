@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -117,18 +118,24 @@ func (l *listener) ends() bool {
 
 // listen follows keys until nobody has waited for a while, or the backend is closed.
 func (b *Backend) listen() {
-	for pause := reconnectMin; ; pause = min(2*pause, reconnectMax) {
+	pauses := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(reconnectMin),
+		backoff.WithMaxInterval(reconnectMax),
+		backoff.WithMaxElapsedTime(0), // until nobody waits
+	)
+	for {
 		began := time.Now()
 		err := b.listenOnce()
 		if b.listener.ends() {
 			return
 		}
+		if time.Since(began) > reconnectMax {
+			pauses.Reset()
+		}
+		pause := pauses.NextBackOff()
 		if err != nil {
 			b.log.Warn("listening for releases failed; waiting acquisitions poll",
 				slog.Any("err", classify(context.Background(), err)), slog.Duration("retry_in", pause))
-		}
-		if time.Since(began) > reconnectMax {
-			pause = reconnectMin
 		}
 		for end := time.Now().Add(pause); time.Now().Before(end); {
 			_, closed, change := b.listener.wanted()
