@@ -1,4 +1,3 @@
-// Package restart keeps what should run for ever running.
 package restart
 
 import (
