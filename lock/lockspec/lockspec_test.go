@@ -3,16 +3,22 @@ package lockspec
 import (
 	"flag"
 	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/longtest"
 )
 
-var limit = flag.Int("limit", 40_000, "states of a world after which no longer histories are begun")
+var limit = flag.Int("limit", 0, "`states` of a world after which no longer histories are begun; default 40000, and 150000 in the gate")
 
 // L-FENCE-01, L-FENCE-02, L-ACQ-05, L-REL-05, L-EXT-03, L-END-01, L-END-03
 func TestExplore_TheSpecificationHolds(t *testing.T) {
+	most := *limit
+	if most == 0 {
+		most = longtest.Size(t, "states of each world", 40_000, 150_000)
+	}
 	for _, w := range Worlds() {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
-			r := Explore(w, *limit)
+			r := Explore(w, most)
 			t.Log(r)
 			if r.Violation != nil {
 				t.Errorf("%s\n%s", r.Violation, r.Story)
