@@ -94,6 +94,17 @@ type Config struct {
 	Tracing trace.TracerProvider
 }
 
+// Planner is how cycles plan.
+func (c Config) Planner() planner.Config {
+	return planner.Config{
+		Options:   solver.Options{TimeLimit: c.SolveLimit, Iterations: c.Iterations, Strategy: c.Strategy, Seed: c.Seed},
+		Params:    c.Params,
+		Immediate: c.Immediate,
+		Position:  !c.NoPositions && !c.NoAmendments,
+		TurnTime:  c.TurnTime,
+	}
+}
+
 func (c Config) withDefaults() Config {
 	if c.Interval == 0 {
 		c.Interval = 10 * time.Second

@@ -37,14 +37,9 @@ var errShutdown = errors.New("the optimizer was told to stop")
 
 // NewMemory returns what an area's first cycle begins with.
 func (r *Runner) NewMemory() *Memory {
-	return &Memory{planner: planner.New(planner.Config{
-		Options:   solver.Options{TimeLimit: r.cfg.SolveLimit, Iterations: r.cfg.Iterations, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed},
-		Params:    r.cfg.Params,
-		Immediate: r.cfg.Immediate,
-		Position:  !r.cfg.NoPositions && !r.cfg.NoAmendments,
-		TurnTime:  r.cfg.TurnTime,
-		Refused:   r.planRefused,
-	}, time.Now)}
+	cfg := r.cfg.Planner()
+	cfg.Refused = r.planRefused
+	return &Memory{planner: planner.New(cfg, time.Now)}
 }
 
 // planRefused logs a plan that the checker refused, with its problem, for

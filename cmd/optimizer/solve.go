@@ -16,6 +16,8 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/app/planview"
 	"github.com/dronefleet/dronefleet/domain"
@@ -35,6 +37,9 @@ type solveCommand struct {
 	Depot string    `help:"With --at: depot whose area to plan; default the only area." placeholder:"ID"`
 	areaFlags
 	amendFlags
+	confidenceFlag
+	Learn      bool          `help:"With --at: plan with the speeds, stays, delays and demand that were learned by now." default:"true" negatable:""`
+	Immediate  bool          `help:"Use every free drone at once, instead of keeping some for CRITICAL orders to come as cycles do."`
 	Out        string        `help:"Write the plan to this file, as JSON, - for standard output, instead of the table." placeholder:"FILE"`
 	GeoJSON    string        `help:"Write routes and stops to this file, as GeoJSON for a map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
 	SolveLimit time.Duration `help:"How long to search." default:"8s" check:"over 0s"`
@@ -62,7 +67,7 @@ func (c *solveCommand) Check(r *config.Report) {
 
 // Run solves and prints the plan.
 func (c *solveCommand) Run(ctx context.Context) error {
-	snap, err := c.snapshot(ctx)
+	snap, estimates, err := c.snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,15 +95,15 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if !c.Amend {
 		snap.Flights = nil
 	}
-	result, err := planner.New(planner.Config{
-		Options: solver.Options{
-			TimeLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
-		},
-		Params: c.params(), Immediate: true, TurnTime: c.TurnTime,
-		Refused: func(_ solver.Problem, fault error) {
-			tell("plan refused by the checker; a simpler plan replaces it: %s", fault)
-		},
-	}, time.Now).PlanSnapshot(ctx, snap, now)
+	cfg := dispatch.Config{
+		SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations,
+		Params: c.params(), NoAmendments: !c.Amend, NoPositions: !c.Position, TurnTime: c.TurnTime, Immediate: c.Immediate,
+	}.Planner()
+	cfg.Learned, cfg.Options.Progress = estimates, progress
+	cfg.Refused = func(_ solver.Problem, fault error) {
+		tell("plan refused by the checker; a simpler plan replaces it: %s", fault)
+	}
+	result, err := planner.New(cfg, time.Now).PlanSnapshot(ctx, snap, now)
 	if err != nil {
 		return err
 	}
@@ -175,12 +180,30 @@ func progress(p solver.Progress) {
 	}
 }
 
-// snapshot reads the snapshot from the file or from Firestore.
-func (c *solveCommand) snapshot(ctx context.Context) (domain.Snapshot, error) {
+// snapshot reads the snapshot from the file or from Firestore, which also has what was
+// learned.
+func (c *solveCommand) snapshot(ctx context.Context) (snap domain.Snapshot, estimates learning.Estimates, err error) {
 	if c.In != "" {
-		return c.snapshotFromFile(ctx)
+		snap, err = c.snapshotFromFile(ctx)
+		return snap, estimates, err
 	}
-	return c.snapshotFromFirestore(ctx)
+	clients, clock, err := c.Open(ctx)
+	if err != nil {
+		return snap, estimates, err
+	}
+	defer clients.Close()
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
+	if snap, err = c.snapshotFromFirestore(ctx, store, clock.Now()); err != nil || !c.Learn {
+		return snap, estimates, err
+	}
+	learned, malformed, err := store.Learned(ctx)
+	if err != nil {
+		return snap, estimates, err
+	}
+	for _, what := range malformed {
+		leftOut(what)
+	}
+	return snap, learning.Estimate(learned, planner.Assumed(c.params()), c.Confidence), nil
 }
 
 // maxSnapshot is far more than the largest area takes.
@@ -217,13 +240,7 @@ func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, e
 	return snap, nil
 }
 
-func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapshot, error) {
-	clients, clock, err := c.Open(ctx)
-	if err != nil {
-		return domain.Snapshot{}, err
-	}
-	defer clients.Close()
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
+func (c *solveCommand) snapshotFromFirestore(ctx context.Context, store *firestoretx.Store, now time.Time) (domain.Snapshot, error) {
 	depot := domain.DepotID(c.Depot)
 	if depot == "" {
 		depots, err := store.Depots(ctx)
@@ -244,7 +261,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 		}
 		depot = depots.Items[0].ID
 	}
-	at := readable(c.At, clock.Now())
+	at := readable(c.At, now)
 	if !at.Equal(c.At) {
 		tell("only whole minutes can be read beyond the last hour; planning %s", at.Format(time.RFC3339))
 	}

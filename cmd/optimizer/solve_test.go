@@ -229,7 +229,7 @@ func TestSolve_PlansDespiteAMalformedDepot(t *testing.T) {
 		Connection: cli.Connection{Project: hosts.Project, Database: hosts.Database, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost},
 		At:         written.UpdateTime,
 	}
-	if snap, err := c.snapshot(t.Context()); err != nil || snap.Depot.ID != "DEPOT" {
+	if snap, _, err := c.snapshot(t.Context()); err != nil || snap.Depot.ID != "DEPOT" {
 		t.Errorf("snapshot of depot %q, %v", snap.Depot.ID, err)
 	}
 }
