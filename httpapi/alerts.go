@@ -25,8 +25,6 @@ func (q *acknowledgeRequest) check(bad *problems) {
 }
 
 // acknowledge answers POST /api/v1/alerts/acknowledge with the acknowledgement.
-//
-// Cost: see operator.Commands.AcknowledgeAlert.
 func acknowledge(ctx context.Context, c *command, req *acknowledgeRequest) (entity.AlertAck, error) {
 	c.id = req.ID
 	ack, err := c.AcknowledgeAlert(ctx, req.ID, req.Reason)

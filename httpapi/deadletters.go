@@ -49,8 +49,6 @@ func (a *API) deadLetters(ctx context.Context, r *request) (operator.LetterList,
 
 // letterStory answers GET /api/v1/deadletters/{id}/story with what the command
 // "deadletters show" prints with --json. The id is the refused message's.
-//
-// Cost: see operator.Commands.LetterStory.
 func (a *API) letterStory(ctx context.Context, r *request) (operator.LetterStory, error) {
 	return a.operator.LetterStory(ctx, r.id())
 }

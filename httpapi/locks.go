@@ -84,8 +84,6 @@ type brokenLock struct {
 
 // breakLock answers POST /api/v1/locks/break with the lock as it was; broken is
 // false if nobody holds it.
-//
-// Cost: see operator.Commands.BreakLock.
 func breakLock(ctx context.Context, c *command, req *breakRequest) (brokenLock, error) {
 	broken, err := c.BreakLock(ctx, req.Key, req.Reason)
 	c.note(slog.String("key", req.Key), slog.String("reason", req.Reason), slog.Bool("broken", broken != nil))

@@ -57,8 +57,6 @@ type published struct {
 
 // publish answers POST /api/v1/messages/publish with the message's id. The message is sent
 // as it is: the State Manager judges it like any other. The log says who sent it.
-//
-// Cost: see operator.Commands.Publish.
 func publish(ctx context.Context, c *command, req *publishRequest) (published, error) {
 	data, _ := req.Data.decode() // checked
 	if req.Text != nil {

@@ -83,8 +83,6 @@ func (p *priorityRequest) check(bad *problems) {
 }
 
 // setPriority answers POST /api/v1/orders/{id}/priority.
-//
-// Cost: see operator.Commands.SetPriority.
 func setPriority(ctx context.Context, c *command, req *priorityRequest) (entity.Order, error) {
 	priority, _ := domain.ParsePriority(req.Priority) // checked
 	changed, err := c.SetPriority(ctx, domain.OrderID(c.id), priority, req.Reason)
@@ -105,8 +103,6 @@ func (d *deadlineRequest) check(bad *problems) {
 }
 
 // setDeadline answers POST /api/v1/orders/{id}/deadline.
-//
-// Cost: see operator.Commands.SetDeadline.
 func setDeadline(ctx context.Context, c *command, req *deadlineRequest) (entity.Order, error) {
 	deadline, _ := time.Parse(time.RFC3339, req.Deadline) // checked
 	changed, err := c.SetDeadline(ctx, domain.OrderID(c.id), deadline, req.Reason)

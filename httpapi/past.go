@@ -85,29 +85,27 @@ func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) 
 	for _, malformed := range p.Malformed {
 		a.log.WarnContext(ctx, "document left out of the past; it was malformed then", slog.Any("err", malformed))
 	}
-	entities := []pastEntity{}
-	for _, d := range p.Depots {
-		entities = append(entities, pastEntity{live.KindDepot, string(d.ID), entity.OfDepot(d)})
-	}
-	for _, w := range p.Warehouses {
-		entities = append(entities, pastEntity{live.KindWarehouse, string(w.ID), entity.OfWarehouse(w)})
-	}
-	for _, d := range p.Drones {
-		entities = append(entities, pastEntity{live.KindDrone, string(d.ID), entity.OfDrone(d)})
-	}
-	for _, m := range p.Missions {
-		entities = append(entities, pastEntity{live.KindMission, string(m.ID), entity.OfMission(m)})
-	}
-	for _, o := range p.Orders {
-		entities = append(entities, pastEntity{live.KindOrder, string(o.ID), entity.OfOrder(o)})
-	}
 	decisions := map[domain.CycleID][]domain.LedgerEntry{}
 	for _, d := range p.Decisions {
 		decisions[d.CycleID] = append(decisions[d.CycleID], d)
 	}
-	for _, c := range p.Cycles {
-		form := live.FormOfCycle(c, live.ResultsOf(slices.Values(decisions[c.ID])))
-		entities = append(entities, pastEntity{live.KindCycle, string(c.ID), form})
-	}
+	entities := slices.Concat(
+		[]pastEntity{}, // not nil
+		pastEntities(live.KindDepot, p.Depots, func(d domain.Depot) (string, any) { return string(d.ID), entity.OfDepot(d) }),
+		pastEntities(live.KindWarehouse, p.Warehouses, func(w domain.Warehouse) (string, any) { return string(w.ID), entity.OfWarehouse(w) }),
+		pastEntities(live.KindDrone, p.Drones, func(d domain.Drone) (string, any) { return string(d.ID), entity.OfDrone(d) }),
+		pastEntities(live.KindMission, p.Missions, func(m domain.Mission) (string, any) { return string(m.ID), entity.OfMission(m) }),
+		pastEntities(live.KindOrder, p.Orders, func(o domain.Order) (string, any) { return string(o.ID), entity.OfOrder(o) }),
+		pastEntities(live.KindCycle, p.Cycles, func(c domain.Cycle) (string, any) {
+			return string(c.ID), live.FormOfCycle(c, live.ResultsOf(slices.Values(decisions[c.ID])))
+		}),
+	)
 	return pastFleet{p.ReadTime.UTC(), entities}, nil
+}
+
+func pastEntities[D any](kind live.Kind, list []D, form func(D) (id string, entity any)) []pastEntity {
+	return entity.Each(list, func(d D) pastEntity {
+		id, shown := form(d)
+		return pastEntity{kind, id, shown}
+	})
 }

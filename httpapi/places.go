@@ -100,16 +100,12 @@ func checkPlaces[P domain.Place, F ~map[string]any](bad *problems, name string, 
 }
 
 // applyDepots answers POST /api/v1/depots/apply with what changed.
-//
-// Cost: see operator.Commands.ApplyDepots.
 func applyDepots(ctx context.Context, c *command, req *depotsRequest) (operator.PlaceChanges, error) {
 	done, err := c.ApplyDepots(ctx, req.places, req.Reason, req.DryRun)
 	return applied(c, req.deleteRequest, done, err)
 }
 
 // applyWarehouses answers POST /api/v1/warehouses/apply with what changed.
-//
-// Cost: see operator.Commands.ApplyWarehouses.
 func applyWarehouses(ctx context.Context, c *command, req *warehousesRequest) (operator.PlaceChanges, error) {
 	done, err := c.ApplyWarehouses(ctx, req.places, req.Reason, req.DryRun)
 	return applied(c, req.deleteRequest, done, err)

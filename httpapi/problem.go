@@ -87,10 +87,12 @@ func asProblem(err error) *Problem {
 	_, incomplete := errors.AsType[*pubsubio.IncompleteError](err)
 	_, unverified := errors.AsType[*identity.UnavailableError](err)
 	refused, rejected := policy.ReasonOf(err)
-	key, unusable := errors.AsType[*operator.KeyError](err)
+	field, unfit := errors.AsType[*operator.FieldError](err)
 	switch {
-	case unusable:
-		return badParameter("key", "%s", key.Detail())
+	case unfit && field.Field == "by":
+		return problem(http.StatusForbidden, "the caller's name cannot be recorded: it %s", field.Err)
+	case unfit:
+		return badParameter(field.Field, "%s", field.Err)
 	case rejected && refused != policy.ReasonNotFound:
 		return problem(http.StatusConflict, "%s", err)
 	case unverified:

@@ -54,7 +54,7 @@ func TestAPI_SaysWhyAnOrderWaitsAsTheCommandLineDoes(t *testing.T) {
 	}
 	cycle := s.cycle()
 	var out strings.Builder
-	desk := operator.Desk{Store: s.store, Locks: s.locks, PubSub: s.clients.PubSub, Now: time.Now, Out: &out}
+	desk := operator.Desk{Commands: operator.Commands{Store: s.store, Locks: s.locks, PubSub: s.clients.PubSub}, Now: time.Now, Out: &out}
 	said := func(err error) string {
 		t.Helper()
 		defer out.Reset()

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/domain"
@@ -14,13 +13,10 @@ import (
 //
 // Cost: 3 RPCs, 1 read, 1 write.
 func (c Commands) AcknowledgeAlert(ctx context.Context, id, reason string) (Changed[domain.AlertAck], error) {
-	if err := domain.CheckAlertID(id); err != nil {
-		return Changed[domain.AlertAck]{}, fmt.Errorf("alert id %w", err)
+	if err := ofField("id", domain.CheckAlertID(id)); err != nil {
+		return Changed[domain.AlertAck]{}, err
 	}
-	if err := CheckReason(reason); err != nil {
-		return Changed[domain.AlertAck]{}, fmt.Errorf("--reason %w", err)
-	}
-	if err := c.checkBy(); err != nil {
+	if err := c.checkAudit(reason); err != nil {
 		return Changed[domain.AlertAck]{}, err
 	}
 	ack, err := c.Store.AcknowledgeAlert(ctx, domain.AlertAck{ID: id, By: c.By, Reason: oneLine(reason)})
@@ -31,9 +27,8 @@ func (c Commands) AcknowledgeAlert(ctx context.Context, id, reason string) (Chan
 	return Changed[domain.AlertAck]{Now: ack, Already: already}, nil
 }
 
-// AcknowledgeAlert records that the operator has taken note of an alert and prints that.
-func (d *Desk) AcknowledgeAlert(ctx context.Context, id, reason string) error {
-	changed, err := d.commands().AcknowledgeAlert(ctx, id, reason)
+// PrintAck prints an acknowledgement.
+func (d *Desk) PrintAck(changed Changed[domain.AlertAck], err error) error {
 	if err != nil {
 		return err
 	}

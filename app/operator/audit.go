@@ -77,9 +77,9 @@ type StepJSON struct {
 // Story is the history of one entity. The error wraps firestoretx.ErrNotFound if nothing is
 // recorded.
 //
-// Cost: see Desk.tell.
+// Cost: see tell.
 func (c Commands) Story(ctx context.Context, subject Subject, id string) (StoryJSON, error) {
-	s, err := (&Desk{Store: c.Store}).tell(ctx, subject, id)
+	s, err := c.tell(ctx, subject, id)
 	if err != nil {
 		return StoryJSON{}, err
 	}
@@ -97,25 +97,18 @@ func (s story) json() StoryJSON {
 		out.Steps = append(out.Steps, StepJSON{l.at.UTC(), l.cause, l.what, l.related})
 	}
 	out.Changes, out.NeededBy = entity.Each(s.changes, entity.OfPlaceChange), s.users
-	if s.depot != nil {
-		out.Depot = new(entity.OfDepot(*s.depot))
-	}
-	if s.warehouse != nil {
-		out.Warehouse = new(entity.OfWarehouse(*s.warehouse))
-	}
-	if s.drone != nil {
-		out.Drone = new(entity.OfDrone(*s.drone))
-	}
-	if s.order != nil {
-		out.Order = new(entity.OfWaitingOrder(*s.order, s.waits))
-	}
-	if s.mission != nil {
-		out.Mission = new(entity.OfMission(*s.mission))
-	}
-	if s.cycle != nil {
-		out.Cycle = new(entity.OfCycle(*s.cycle))
-	}
+	out.Depot, out.Warehouse = formOf(s.depot, entity.OfDepot), formOf(s.warehouse, entity.OfWarehouse)
+	out.Drone, out.Mission, out.Cycle = formOf(s.drone, entity.OfDrone), formOf(s.mission, entity.OfMission), formOf(s.cycle, entity.OfCycle)
+	out.Order = formOf(s.order, func(o domain.Order) entity.WaitingOrder { return entity.OfWaitingOrder(o, s.waits) })
 	return out
+}
+
+// formOf is the JSON form of an entity, nil if there is none.
+func formOf[D, J any](v *D, form func(D) J) *J {
+	if v == nil {
+		return nil
+	}
+	return new(form(*v))
 }
 
 // sayFunc prints one formatted line.

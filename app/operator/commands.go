@@ -29,6 +29,9 @@ const ServiceReviewBytes = 8 << 20
 // Commands changes the fleet for one operator, from the command line or the HTTP API.
 // Each command records the reason and who asked, in the events of the change or in a
 // record of its own. It returns a *policy.Rejection if the fleet's rules refuse it.
+//
+// Cost: a change of one entity takes 4 RPCs, 2 reads and 2 writes unless its comment says
+// otherwise.
 type Commands struct {
 	Store  *firestoretx.Store
 	Locks  lock.Store
@@ -53,18 +56,12 @@ type Changed[E any] struct {
 }
 
 // HoldOrder keeps a pending order out of every cycle. A held one stays as it is.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) HoldOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
-	return command(ctx, c, "order", id, reason, c.Store.HoldOrder, c.Store.Order, func(refused policy.Reason, _ domain.Order) bool {
-		return refused == policy.ReasonAlreadyHeld
-	})
+	return command(ctx, c, "order", id, reason, c.Store.HoldOrder, c.Store.Order, already[domain.Order](policy.ReasonAlreadyHeld))
 }
 
 // ReleaseOrder offers a held order to the cycles again. One that is not held
 // stays as it is; a cancelled one is rejected.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
 	return command(ctx, c, "order", id, reason, c.Store.ReleaseOrder, c.Store.Order, func(refused policy.Reason, o domain.Order) bool {
 		return refused == policy.ReasonNotHeld && o.Status != domain.OrderCancelled
@@ -77,31 +74,25 @@ func (c Commands) ReleaseOrder(ctx context.Context, id domain.OrderID, reason st
 //
 // Cost: 4 RPCs, 2 reads, 2 writes; 2 more RPCs for an assigned order.
 func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
-	return command(ctx, c, "order", id, reason, c.Store.CancelOrder, c.Store.Order, func(refused policy.Reason, _ domain.Order) bool {
-		return refused == policy.ReasonAlreadyCancelled
-	})
+	return command(ctx, c, "order", id, reason, c.Store.CancelOrder, c.Store.Order, already[domain.Order](policy.ReasonAlreadyCancelled))
 }
 
 // SetPriority gives an order that is neither delivered nor cancelled another priority;
 // its deadline stays. One with this priority stays as it is.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) SetPriority(ctx context.Context, id domain.OrderID, p domain.Priority, reason string) (Changed[domain.Order], error) {
 	set := func(ctx context.Context, id domain.OrderID, why string) error {
 		return c.Store.SetPriority(ctx, id, p, why)
 	}
-	return command(ctx, c, "order", id, reason, set, c.Store.Order, unchanged)
+	return command(ctx, c, "order", id, reason, set, c.Store.Order, already[domain.Order](policy.ReasonUnchanged))
 }
 
 // SetDeadline gives an order that is neither delivered nor cancelled another deadline, in
 // the future. One with this deadline stays as it is.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) SetDeadline(ctx context.Context, id domain.OrderID, deadline time.Time, reason string) (Changed[domain.Order], error) {
 	set := func(ctx context.Context, id domain.OrderID, why string) error {
 		return c.Store.SetDeadline(ctx, id, deadline, why)
 	}
-	return command(ctx, c, "order", id, reason, set, c.Store.Order, unchanged)
+	return command(ctx, c, "order", id, reason, set, c.Store.Order, already[domain.Order](policy.ReasonUnchanged))
 }
 
 // PinOrder lets only one drone take an open order. One pinned to it stays as it is.
@@ -119,59 +110,41 @@ func (c Commands) ForbidDrone(ctx context.Context, id domain.OrderID, drone doma
 }
 
 // AllowDrone ends what ForbidDrone did. A drone that is not forbidden stays as it is.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) AllowDrone(ctx context.Context, id domain.OrderID, drone domain.DroneID, reason string) (Changed[domain.Order], error) {
 	return c.changePin(ctx, id, drone, reason, c.Store.AllowDrone)
 }
 
 // UnpinOrder ends what PinOrder did. An order that is not pinned stays as it is.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) UnpinOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
-	return command(ctx, c, "order", id, reason, c.Store.UnpinOrder, c.Store.Order, unchanged)
+	return command(ctx, c, "order", id, reason, c.Store.UnpinOrder, c.Store.Order, already[domain.Order](policy.ReasonUnchanged))
 }
 
 func (c Commands) changePin(ctx context.Context, id domain.OrderID, drone domain.DroneID, reason string,
 	do func(context.Context, policy.Pin) error) (Changed[domain.Order], error) {
-	if err := domain.CheckID(string(drone)); err != nil {
-		return Changed[domain.Order]{}, fmt.Errorf("drone id %w", err)
+	if err := ofField("droneId", domain.CheckID(string(drone))); err != nil {
+		return Changed[domain.Order]{}, err
 	}
 	change := func(ctx context.Context, id domain.OrderID, why string) error {
 		return do(ctx, policy.Pin{Order: id, Drone: drone, Why: why})
 	}
-	return command(ctx, c, "order", id, reason, change, c.Store.Order, unchanged)
+	return command(ctx, c, "order", id, reason, change, c.Store.Order, already[domain.Order](policy.ReasonUnchanged))
 }
 
-func unchanged(refused policy.Reason, _ domain.Order) bool { return refused == policy.ReasonUnchanged }
-
 // ClearDrone clears a drone's latched emergency. A drone without one stays as it is.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason string) (Changed[domain.Drone], error) {
-	return command(ctx, c, "drone", id, reason, c.Store.ClearDrone, c.Store.Drone, func(refused policy.Reason, _ domain.Drone) bool {
-		return refused == policy.ReasonNotEmergency
-	})
+	return command(ctx, c, "drone", id, reason, c.Store.ClearDrone, c.Store.Drone, already[domain.Drone](policy.ReasonNotEmergency))
 }
 
 // GroundDrone keeps a drone from new missions, whatever it reports; what it flies it
 // finishes. A grounded one stays as it is.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) GroundDrone(ctx context.Context, id domain.DroneID, reason string) (Changed[domain.Drone], error) {
-	return command(ctx, c, "drone", id, reason, c.Store.GroundDrone, c.Store.Drone, func(refused policy.Reason, _ domain.Drone) bool {
-		return refused == policy.ReasonAlreadyGrounded
-	})
+	return command(ctx, c, "drone", id, reason, c.Store.GroundDrone, c.Store.Drone, already[domain.Drone](policy.ReasonAlreadyGrounded))
 }
 
 // ReleaseDrone lets a grounded drone take missions again. One that is not grounded
 // stays as it is.
-//
-// Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) ReleaseDrone(ctx context.Context, id domain.DroneID, reason string) (Changed[domain.Drone], error) {
-	return command(ctx, c, "drone", id, reason, c.Store.ReleaseDrone, c.Store.Drone, func(refused policy.Reason, _ domain.Drone) bool {
-		return refused == policy.ReasonNotGrounded
-	})
+	return command(ctx, c, "drone", id, reason, c.Store.ReleaseDrone, c.Store.Drone, already[domain.Drone](policy.ReasonNotGrounded))
 }
 
 // RecallMission has a mission given up. What is aboard is delivered; once nothing is, the
@@ -180,9 +153,7 @@ func (c Commands) ReleaseDrone(ctx context.Context, id domain.DroneID, reason st
 //
 // Cost: 6 RPCs, 4 reads and 1 for each order, 3 writes.
 func (c Commands) RecallMission(ctx context.Context, id domain.MissionID, reason string) (Changed[domain.Mission], error) {
-	return command(ctx, c, "mission", id, reason, c.Store.RecallMission, c.Store.Mission, func(refused policy.Reason, _ domain.Mission) bool {
-		return refused == policy.ReasonAlreadyRecalled
-	})
+	return command(ctx, c, "mission", id, reason, c.Store.RecallMission, c.Store.Mission, already[domain.Mission](policy.ReasonAlreadyRecalled))
 }
 
 // BreakLock ends the lock of a key, whoever holds it, and returns what it was; nil if it
@@ -191,13 +162,10 @@ func (c Commands) RecallMission(ctx context.Context, id domain.MissionID, reason
 //
 // Cost: 4 RPCs, 1 read, 2 writes.
 func (c Commands) BreakLock(ctx context.Context, key, reason string) (*lock.Info, error) {
-	if err := CheckLockKey(key); err != nil {
-		return nil, fmt.Errorf("lock key %w", err)
+	if err := ofField("key", CheckLockKey(key)); err != nil {
+		return nil, err
 	}
-	if err := CheckReason(reason); err != nil {
-		return nil, fmt.Errorf("--reason %w", err)
-	}
-	if err := c.checkBy(); err != nil {
+	if err := c.checkAudit(reason); err != nil {
 		return nil, err
 	}
 	broken, err := lock.Break(ctx, c.Locks, key, func(held lock.Info) error {
@@ -224,15 +192,22 @@ func CheckLockKey(key string) error {
 	return nil
 }
 
+// already says that an entity is in the wanted state if a change of it is refused as reason.
+func already[E any](reason policy.Reason) func(policy.Reason, E) bool {
+	return func(refused policy.Reason, _ E) bool { return refused == reason }
+}
+
 // command changes one entity. done reports, from a rejection and the entity, whether the
 // entity was already in the wanted state.
 func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id ID, reason string,
 	do func(context.Context, ID, string) error, read func(context.Context, ID) (E, error), done func(policy.Reason, E) bool) (Changed[E], error) {
-	why, err := c.why(kind, string(id), reason)
-	if err != nil {
+	if err := checkID(kind, string(id)); err != nil {
 		return Changed[E]{}, err
 	}
-	err = do(ctx, id, why)
+	if err := c.checkAudit(reason); err != nil {
+		return Changed[E]{}, err
+	}
+	err := do(ctx, id, oneLine(reason)+" (by "+c.By+")")
 	refused, rejected := policy.ReasonOf(err)
 	if err != nil && (!rejected || refused == policy.ReasonNotFound) {
 		return Changed[E]{}, about(kind, string(id), err)
@@ -278,7 +253,7 @@ func CheckBy(name string) error {
 	unfit := func(r rune) bool { return !unicode.IsGraphic(r) }
 	switch n := utf8.RuneCountInString(name); {
 	case name == "":
-		return errors.New("is not set, and the machine does not name its user; give your name with --by")
+		return errors.New("is not set; give your name for the audit")
 	case !utf8.ValidString(name):
 		return errors.New("is not valid UTF-8")
 	case strings.TrimSpace(name) == "":
@@ -291,25 +266,14 @@ func CheckBy(name string) error {
 	return nil
 }
 
-func (c Commands) checkBy() error {
-	if err := CheckBy(c.By); err != nil {
-		return fmt.Errorf("--by %w", err)
-	}
-	return nil
-}
+func (c Commands) checkBy() error { return ofField("by", CheckBy(c.By)) }
 
-// why returns the text that the audit shows: the reason on one line, and who asked.
-func (c Commands) why(kind, id, reason string) (string, error) {
-	if err := checkID(kind, id); err != nil {
-		return "", err
+// checkAudit says what is wrong with what the audit shows of a change.
+func (c Commands) checkAudit(reason string) error {
+	if err := ofField("reason", CheckReason(reason)); err != nil {
+		return err
 	}
-	if err := CheckReason(reason); err != nil {
-		return "", fmt.Errorf("--reason %w", err)
-	}
-	if err := c.checkBy(); err != nil {
-		return "", err
-	}
-	return oneLine(reason) + " (by " + c.By + ")", nil
+	return c.checkBy()
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

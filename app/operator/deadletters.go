@@ -38,7 +38,7 @@ func (f LetterFilter) topics() ([]string, error) {
 		return pubsubio.InboundTopics, nil
 	}
 	if !slices.Contains(pubsubio.InboundTopics, f.Topic) {
-		return nil, fmt.Errorf("--topic is %q; give one of %v", f.Topic, pubsubio.InboundTopics)
+		return nil, ofField("topic", fmt.Errorf("is %q; give one of %v", f.Topic, pubsubio.InboundTopics))
 	}
 	return []string{f.Topic}, nil
 }
@@ -200,8 +200,8 @@ func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Lett
 //
 // Cost: 1 RPC, 1 write for each letter, besides what Pub/Sub costs.
 func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
-	if err := f.CheckAll(); err != nil {
-		return Letters{}, fmt.Errorf("--all %w", err)
+	if err := ofField("all", f.CheckAll()); err != nil {
+		return Letters{}, err
 	}
 	if err := c.checkBy(); err != nil {
 		return Letters{}, err
@@ -251,11 +251,11 @@ func subjectOf(topic string, l pubsubio.DeadLetter) (subject, id string) {
 //
 // Cost: 1 RPC and 1 write for each letter, besides Pub/Sub.
 func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string) (letters Letters, err error) {
-	if err := f.CheckChoice(); err != nil {
-		return Letters{}, fmt.Errorf("--id %w", err)
+	if err := ofField("ids", f.CheckChoice()); err != nil {
+		return Letters{}, err
 	}
-	if err := CheckReason(why); err != nil {
-		return Letters{}, fmt.Errorf("--why %w", err)
+	if err := ofField("why", CheckReason(why)); err != nil {
+		return Letters{}, err
 	}
 	if err := c.checkBy(); err != nil {
 		return Letters{}, err
@@ -288,7 +288,7 @@ func discardOf(topic string, l pubsubio.DeadLetter) domain.Discard {
 // ListDeadLetters prints the selected dead letters in the order in which the original
 // messages were published. It does not change them.
 func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
-	letters, err := d.commands().DeadLetters(ctx, f)
+	letters, err := d.Commands.DeadLetters(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -305,21 +305,21 @@ func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
 // ReplayDeadLetters replays the selected letters and prints them; see Commands. dryRun
 // only prints them.
 func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun bool) error {
-	return d.settleDeadLetters(ctx, f, dryRun, Replaying, d.commands().ReplayDeadLetters)
+	return d.settleDeadLetters(ctx, f, dryRun, Replaying, d.Commands.ReplayDeadLetters)
 }
 
 // DiscardDeadLetters discards the selected letters and prints them; see Commands. dryRun
 // only prints them.
 func (d *Desk) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string, dryRun bool) error {
 	return d.settleDeadLetters(ctx, f, dryRun, Discarding, func(ctx context.Context, f LetterFilter) (Letters, error) {
-		return d.commands().DiscardDeadLetters(ctx, f, why)
+		return d.Commands.DiscardDeadLetters(ctx, f, why)
 	})
 }
 
 // settleDeadLetters runs work and prints the result.
 func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun bool, done Settling, work func(context.Context, LetterFilter) (Letters, error)) error {
 	if dryRun {
-		work = d.commands().DeadLetters
+		work = d.Commands.DeadLetters
 	}
 	letters, err := work(ctx, f)
 	if err != nil && letters.found == nil {

@@ -495,7 +495,7 @@ func TestDeadLetters_ReplayOfEverythingIsExplicit(t *testing.T) {
 	b.awaitLetters("m1", "m2")
 	for _, f := range []operator.LetterFilter{{}, {Limit: 1}, {All: true, IDs: []string{"m1"}}} {
 		err := b.desk.ReplayDeadLetters(ctx, f, false)
-		if err == nil || !strings.HasPrefix(err.Error(), "--all ") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.HasPrefix(err.Error(), "all ") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: error %v", f, err)
 		}
 	}

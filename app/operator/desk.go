@@ -8,33 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/pubsub/v2"
-
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/terminal"
-	"github.com/dronefleet/dronefleet/lock"
 )
 
-// Desk implements the operators' commands of the command line: it calls Commands or
-// the store, and prints.
+// Desk implements the operators' commands of the command line: it prints what Commands or the
+// store return.
 type Desk struct {
-	Store  *firestoretx.Store
-	Locks  lock.Store
-	PubSub *pubsub.Client
+	Commands
 	// Now is the fleet's clock, for times like "3s ago".
-	Now func() time.Time
-	// Patience is how long to wait for more dead letters; see Commands.
-	Patience time.Duration
-	// By is the operator's name, for the audit of changes.
-	By   string
+	Now  func() time.Time
 	Out  io.Writer
 	JSON bool
-}
-
-func (d *Desk) commands() Commands {
-	return Commands{Store: d.Store, Locks: d.Locks, PubSub: d.PubSub, Patience: d.Patience, By: d.By}
 }
 
 // printJSON prints v as indented JSON.
@@ -83,6 +70,29 @@ func (t *table) continued(skip int, text string) {
 func (t *table) flush() error {
 	_, err := t.WriteTo(t.out)
 	return err
+}
+
+// printPage prints a page of a collection, with notes below the table, or none if it is empty.
+func printPage[E, J any](d *Desk, collection, none string, l firestoretx.Listing[E], form func(E) J, header []string, row func(E) []string, notes ...string) error {
+	if d.JSON {
+		return d.printJSON(entity.Page(collection, entity.Each(l.Items, form), l.Next, l.Malformed))
+	}
+	if len(l.Items) == 0 {
+		d.say("%s", none)
+	} else {
+		t := d.table(header...)
+		for _, x := range l.Items {
+			t.row(row(x)...)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+		for _, note := range notes {
+			d.say("%s", note)
+		}
+	}
+	d.footer(collection, l.Next, l.Malformed)
+	return nil
 }
 
 // footer prints how to get the page of a collection after the one that ended with last,

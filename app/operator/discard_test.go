@@ -187,9 +187,9 @@ func TestDiscard_RequiresSelectionReasonAndName(t *testing.T) {
 		why      string
 		part     string
 	}{
-		{commands, operator.LetterFilter{Limit: 1}, "noise", "--id is empty"},
-		{commands, m1, " \n", "--why is blank"},
-		{nobody, m1, "noise", "--by is not set"},
+		{commands, operator.LetterFilter{Limit: 1}, "noise", "ids is empty"},
+		{commands, m1, " \n", "why is blank"},
+		{nobody, m1, "noise", "by is not set"},
 	} {
 		_, err := row.commands.DiscardDeadLetters(t.Context(), row.filter, row.why)
 		if err == nil || !strings.Contains(err.Error(), row.part) {

@@ -15,48 +15,29 @@ func (d *Desk) ListDrones(ctx context.Context, status domain.DroneStatus, page f
 	if err != nil {
 		return err
 	}
-	if d.JSON {
-		return d.printJSON(entity.Page("drones", entity.Each(l.Items, entity.OfDrone), l.Next, l.Malformed))
-	}
-	if len(l.Items) == 0 {
-		fmt.Fprintln(d.Out, nothing("drones", string(status), false))
-		d.footer("drones", l.Next, l.Malformed)
-		return nil
-	}
-	t := d.table("DRONE", "STATUS", "REPORTED", "BATTERY", "POSITION", "SEEN", "DEPOT", "MISSION", "FLAGS")
-	for _, x := range l.Items {
-		t.row(string(x.ID), string(x.Status), string(x.ReportedStatus), fmt.Sprintf("%.0f %%", x.Battery), degrees(x.Position), d.ago(x.SeenAt),
+	header := []string{"DRONE", "STATUS", "REPORTED", "BATTERY", "POSITION", "SEEN", "DEPOT", "MISSION", "FLAGS"}
+	return printPage(d, "drones", nothing("drones", string(status), false), l, entity.OfDrone, header, func(x domain.Drone) []string {
+		return []string{
+			string(x.ID), string(x.Status), string(x.ReportedStatus), fmt.Sprintf("%.0f %%", x.Battery), degrees(x.Position), d.ago(x.SeenAt),
 			string(x.HomeDepotID), string(x.CurrentMissionID),
-			flags("emergency latched", x.EmergencyLatched, "grounded", x.Grounded, "not acked", x.Bound() && !x.MissionAcked, "ghost of "+string(x.GhostMissionID), x.GhostMissionID != ""))
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	d.footer("drones", l.Next, l.Malformed)
-	return nil
+			flags("emergency latched", x.EmergencyLatched, "grounded", x.Grounded, "not acked", x.Bound() && !x.MissionAcked, "ghost of "+string(x.GhostMissionID), x.GhostMissionID != ""),
+		}
+	})
 }
 
 func degrees(p domain.Position) string { return fmt.Sprintf("%.5f,%.5f", p.Lat, p.Lon) }
 
-// ClearDrone clears a drone's latched emergency and prints the drone.
-func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string) error {
-	changed, err := d.commands().ClearDrone(ctx, id, reason)
+// PrintCleared prints a drone whose emergency was cleared.
+func (d *Desk) PrintCleared(changed Changed[domain.Drone], err error) error {
 	return d.printDrone(changed, err, " until its next report")
 }
 
-// GroundDrone keeps a drone from new missions and prints it.
-func (d *Desk) GroundDrone(ctx context.Context, id domain.DroneID, reason string) error {
-	changed, err := d.commands().GroundDrone(ctx, id, reason)
+// PrintDrone prints a drone after a command.
+func (d *Desk) PrintDrone(changed Changed[domain.Drone], err error) error {
 	return d.printDrone(changed, err, "")
 }
 
-// ReleaseDrone lets a grounded drone take missions again and prints it.
-func (d *Desk) ReleaseDrone(ctx context.Context, id domain.DroneID, reason string) error {
-	changed, err := d.commands().ReleaseDrone(ctx, id, reason)
-	return d.printDrone(changed, err, "")
-}
-
-// printDrone prints a drone after a command; until is added if the command changed it.
+// printDrone adds until if the command changed the drone.
 func (d *Desk) printDrone(changed Changed[domain.Drone], err error, until string) error {
 	if err != nil {
 		return err

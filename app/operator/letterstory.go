@@ -92,7 +92,7 @@ func (c Commands) LetterStory(ctx context.Context, messageID string) (LetterStor
 
 // ShowDeadLetter prints what became of a refused message.
 func (d *Desk) ShowDeadLetter(ctx context.Context, messageID string) error {
-	story, err := d.commands().LetterStory(ctx, messageID)
+	story, err := d.Commands.LetterStory(ctx, messageID)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string, page fir
 // Cost: 1 RPC, 1 read.
 func (c Commands) Lock(ctx context.Context, key string) (*lock.RawInfo, error) {
 	if key == "" {
-		return nil, errors.New("the key of the lock is empty; \"locks list\" shows what is held")
+		return nil, ofField("key", CheckLockKey(key))
 	}
 	l, err := c.Locks.LookupRaw(ctx, lock.Query{Key: key})
 	if err != nil {
@@ -90,7 +90,7 @@ func (c Commands) Lock(ctx context.Context, key string) (*lock.RawInfo, error) {
 //
 // Cost: 1 RPC, 1 read.
 func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
-	l, err := d.commands().Lock(ctx, key)
+	l, err := d.Commands.Lock(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -108,23 +108,7 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 	return d.lockTable([]lock.RawInfo{*l}, raw, []string{key})
 }
 
-// KeyError says that the store of the locks rejected a key, and why.
-type KeyError struct {
-	Key string
-	Why string // such as "has an odd number of slashes"
-}
-
-// Error implements error.
-func (e *KeyError) Error() string {
-	return "lock key " + e.Detail()
-}
-
-// Detail is the error without its subject.
-func (e *KeyError) Detail() string {
-	return fmt.Sprintf("%.80q is invalid: it %s; \"locks list\" shows what is held", e.Key, e.Why)
-}
-
-// keyError returns a *KeyError if the library rejected the key, and err otherwise. The
+// keyError returns a *FieldError if the library rejected the key, and err otherwise. The
 // fixes that the library names are for programs.
 func keyError(key string, err error) error {
 	refused, is := errors.AsType[*lock.Error](err)
@@ -140,13 +124,13 @@ func keyError(key string, err error) error {
 		return err
 	}
 	why, _, _ = strings.Cut(why, ";")
-	return &KeyError{key, why}
+	return ofField("key", fmt.Errorf("%.80q is invalid: it %s; \"locks list\" shows what is held", key, why))
 }
 
 // BreakLock ends the lock of a key, whoever holds it, and prints it; see Commands. A free
 // lock is not an error.
 func (d *Desk) BreakLock(ctx context.Context, key, reason string) error {
-	broken, err := d.commands().BreakLock(ctx, key, reason)
+	broken, err := d.Commands.BreakLock(ctx, key, reason)
 	switch {
 	case err != nil:
 		return err

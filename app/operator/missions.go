@@ -1,16 +1,12 @@
 package operator
 
 import (
-	"context"
-
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// RecallMission has a mission given up once nothing is aboard, and prints it. The error
-// is a *policy.Rejection if the mission is over.
-func (d *Desk) RecallMission(ctx context.Context, id domain.MissionID, reason string) error {
-	changed, err := d.commands().RecallMission(ctx, id, reason)
+// PrintMission prints a mission after it was recalled.
+func (d *Desk) PrintMission(changed Changed[domain.Mission], err error) error {
 	if err != nil {
 		return err
 	}

@@ -62,8 +62,8 @@ func openOfficeAt(t *testing.T, hosts connect.Config) *office {
 		}
 	})
 	o.desk = &operator.Desk{
-		Store: firestoretx.New(o.clients.Firestore, firestoretx.Config{}), Locks: locks, PubSub: o.clients.PubSub,
-		Now: time.Now, By: "ann@example.org", Out: &o.out,
+		Commands: operator.Commands{Store: firestoretx.New(o.clients.Firestore, firestoretx.Config{}), Locks: locks, PubSub: o.clients.PubSub, By: "ann@example.org"},
+		Now:      time.Now, Out: &o.out,
 	}
 	emutest.IssueFences(t, o.clients.Firestore, "7", "", "DEPOT-1")
 	return o
@@ -159,27 +159,27 @@ func TestDesk_HoldsReleasesAndCancelsOrders(t *testing.T) {
 	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{})), "No orders yet.")
 	o.order("O1")
 	o.order("O2")
-	o.expect(o.says(o.desk.HoldOrder(ctx, "O1", "address in doubt")), "order O1 is PENDING, held: address in doubt")
+	o.expect(o.says(o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O1", "address in doubt"))), "order O1 is PENDING, held: address in doubt")
 	held := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Held: true}, firestoretx.Page{Limit: 10}))
 	o.expect(held, "ORDER", "O1", "PENDING", "CRITICAL", "BLOOD", "held", "address in doubt")
 	if strings.Contains(held, "O2") {
 		t.Errorf("O2 is not held:\n%s", held)
 	}
-	o.expect(o.says(o.desk.ReleaseOrder(ctx, "O2", "no reason")), "already done: order O2 is PENDING\n")
-	o.expect(o.says(o.desk.ReleaseOrder(ctx, "O1", "confirmed by phone")), "order O1 is PENDING\n")
+	o.expect(o.says(o.desk.PrintOrder(o.desk.ReleaseOrder(ctx, "O2", "no reason"))), "already done: order O2 is PENDING\n")
+	o.expect(o.says(o.desk.PrintOrder(o.desk.ReleaseOrder(ctx, "O1", "confirmed by phone"))), "order O1 is PENDING\n")
 	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Held: true}, firestoretx.Page{})), "No orders are held.")
-	o.expect(o.says(o.desk.CancelOrder(ctx, "O1", "no longer needed")), "order O1 is CANCELLED")
-	o.expect(o.says(o.desk.CancelOrder(ctx, "O1", "again")), "already done: order O1 is CANCELLED\n")
-	o.refused(o.desk.ReleaseOrder(ctx, "O1", "too late"), policy.ReasonNotHeld)
-	o.refused(o.desk.HoldOrder(ctx, "O1", "too late"), policy.ReasonNotPending)
-	o.refused(o.desk.HoldOrder(ctx, "O9", "unknown"), policy.ReasonNotFound)
-	for _, err := range []error{o.desk.HoldOrder(ctx, "O2", " \t"), o.desk.HoldOrder(ctx, "O2", strings.Repeat("x", 501)), o.desk.HoldOrder(ctx, "O2", "\xff"), o.desk.HoldOrder(ctx, "a/b", "x"), o.desk.ClearDrone(ctx, "", "x")} {
+	o.expect(o.says(o.desk.PrintOrder(o.desk.CancelOrder(ctx, "O1", "no longer needed"))), "order O1 is CANCELLED")
+	o.expect(o.says(o.desk.PrintOrder(o.desk.CancelOrder(ctx, "O1", "again"))), "already done: order O1 is CANCELLED\n")
+	o.refused(o.desk.PrintOrder(o.desk.ReleaseOrder(ctx, "O1", "too late")), policy.ReasonNotHeld)
+	o.refused(o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O1", "too late")), policy.ReasonNotPending)
+	o.refused(o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O9", "unknown")), policy.ReasonNotFound)
+	for _, err := range []error{o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O2", " \t")), o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O2", strings.Repeat("x", 501))), o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O2", "\xff")), o.desk.PrintOrder(o.desk.HoldOrder(ctx, "a/b", "x")), o.desk.PrintCleared(o.desk.ClearDrone(ctx, "", "x"))} {
 		if err == nil || o.out.Len() > 0 {
 			t.Errorf("error %v, printed %q", err, o.out.String())
 		}
 	}
-	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "two\nlines")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
-	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "again")), "already done: order O2 is PENDING, held: two lines (by ann@example.org)\n")
+	o.expect(o.says(o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O2", "two\nlines"))), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
+	o.expect(o.says(o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O2", "again"))), "already done: order O2 is PENDING, held: two lines (by ann@example.org)\n")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O2")), "OPERATOR", "because two lines (by ann@example.org)")
 	// A cancelled order is no longer due.
 	cancelled, err := o.desk.Store.Order(ctx, "O1")
@@ -247,7 +247,7 @@ func TestCommands_RequireANameThatCanBeRecorded(t *testing.T) {
 		_, holdErr := commands.HoldOrder(ctx, "O1", "doubt")
 		_, replayErr := commands.ReplayDeadLetters(ctx, operator.LetterFilter{All: true})
 		for _, err := range []error{holdErr, replayErr} {
-			if err == nil || !strings.HasPrefix(err.Error(), "--by ") || !strings.Contains(err.Error(), part) {
+			if err == nil || !strings.HasPrefix(err.Error(), "by ") || !strings.Contains(err.Error(), part) {
 				t.Errorf("%q: error %v, want %q", name, err, part)
 			}
 		}
@@ -304,12 +304,12 @@ func TestDesk_ClearsEmergencies(t *testing.T) {
 	o := openOffice(t)
 	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
 	o.expect(o.says(o.desk.ListDrones(ctx, domain.DroneEmergency, firestoretx.Page{})), "No drones are EMERGENCY.")
-	o.refused(o.desk.ClearDrone(ctx, "D1", "looked at it"), policy.ReasonNotFound)
+	o.refused(o.desk.PrintCleared(o.desk.ClearDrone(ctx, "D1", "looked at it")), policy.ReasonNotFound)
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 80, Status: domain.DroneIdle})
-	o.expect(o.says(o.desk.ClearDrone(ctx, "D1", "looked at it")), "already done: drone D1 is IDLE\n")
+	o.expect(o.says(o.desk.PrintCleared(o.desk.ClearDrone(ctx, "D1", "looked at it"))), "already done: drone D1 is IDLE\n")
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began.Add(time.Second), Position: home, Battery: 80, Status: domain.DroneEmergency})
 	o.expect(o.says(o.desk.ListDrones(ctx, "", firestoretx.Page{})), "D1", "EMERGENCY", "80 %", "emergency latched")
-	o.expect(o.says(o.desk.ClearDrone(ctx, "D1", "looked at it")), "drone D1 is UNKNOWN")
+	o.expect(o.says(o.desk.PrintCleared(o.desk.ClearDrone(ctx, "D1", "looked at it"))), "drone D1 is UNKNOWN")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
 		"Drone D1: UNKNOWN", "new: UNKNOWN", "IDLE -> EMERGENCY; emergencyLatched=true",
 		"OPERATOR", "EMERGENCY -> UNKNOWN; emergencyLatched=false because looked at it")
@@ -320,12 +320,12 @@ func TestDesk_ClearsEmergencies(t *testing.T) {
 func TestDesk_RecallsMissions(t *testing.T) {
 	o := openOffice(t)
 	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
-	o.refused(o.desk.RecallMission(ctx, "M-X", "storm"), policy.ReasonNotFound)
+	o.refused(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "storm")), policy.ReasonNotFound)
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 80, Status: domain.DroneIdle})
 	o.order("O1")
 	o.decide("X", "D1", "O1")
-	o.expect(o.says(o.desk.RecallMission(ctx, "M-X", "storm")), "mission M-X is recalled; its orders are free when drone D1 has left it\n")
-	o.expect(o.says(o.desk.RecallMission(ctx, "M-X", "again")), "already done: mission M-X is recalled; its orders")
+	o.expect(o.says(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "storm"))), "mission M-X is recalled; its orders are free when drone D1 has left it\n")
+	o.expect(o.says(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "again"))), "already done: mission M-X is recalled; its orders")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectMission, "M-X")), "recalled ", "stays ACTIVE; recalled=true because storm (by ")
 	m, err := o.desk.Store.Mission(ctx, "M-X")
 	if err != nil || m.Status != domain.MissionActive || !m.RevokePending || m.CommandPending || m.Revision != 2 {
@@ -337,13 +337,13 @@ func TestDesk_RecallsMissions(t *testing.T) {
 func TestDesk_ChangesPriorityAndDeadline(t *testing.T) {
 	o := openOffice(t)
 	ctx, due := t.Context(), time.Now().Add(2*time.Hour).UTC().Truncate(time.Second)
-	o.refused(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward"), policy.ReasonNotFound)
+	o.refused(o.desk.PrintUrgency(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward")), policy.ReasonNotFound)
 	o.order("O1")
-	o.expect(o.says(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward")), "order O1 is PENDING, HIGH, due ")
-	o.expect(o.says(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward")), "already done: order O1 is PENDING, HIGH")
-	o.refused(o.desk.SetDeadline(ctx, "O1", time.Now().Add(-time.Second), "late"), policy.ReasonDeadlinePassed)
-	o.expect(o.says(o.desk.SetDeadline(ctx, "O1", due, "surgery")), "due "+due.Format("2006-01-02 15:04:05"))
-	o.expect(o.says(o.desk.SetDeadline(ctx, "O1", due, "surgery")), "already done: order O1 is PENDING")
+	o.expect(o.says(o.desk.PrintUrgency(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward"))), "order O1 is PENDING, HIGH, due ")
+	o.expect(o.says(o.desk.PrintUrgency(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward"))), "already done: order O1 is PENDING, HIGH")
+	o.refused(o.desk.PrintUrgency(o.desk.SetDeadline(ctx, "O1", time.Now().Add(-time.Second), "late")), policy.ReasonDeadlinePassed)
+	o.expect(o.says(o.desk.PrintUrgency(o.desk.SetDeadline(ctx, "O1", due, "surgery"))), "due "+due.Format("2006-01-02 15:04:05"))
+	o.expect(o.says(o.desk.PrintUrgency(o.desk.SetDeadline(ctx, "O1", due, "surgery"))), "already done: order O1 is PENDING")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")),
 		"stays PENDING; priority=HIGH (was CRITICAL)", " because ward (by ", "stays PENDING; deadline="+due.Format(time.RFC3339)+" (was ", " because surgery (by ")
 	order, err := o.desk.Store.Order(ctx, "O1")
@@ -359,24 +359,24 @@ func TestDesk_PinsOrdersAndForbidsDrones(t *testing.T) {
 	for _, id := range []domain.DroneID{"D1", "D2"} {
 		o.report(domain.Telemetry{DroneID: id, Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
 	}
-	o.refused(o.desk.PinOrder(ctx, "O1", "D1", "trained crew"), policy.ReasonNotFound)
+	o.refused(o.desk.PrintAllowed(o.desk.PinOrder(ctx, "O1", "D1", "trained crew")), policy.ReasonNotFound)
 	o.order("O1")
-	o.refused(o.desk.PinOrder(ctx, "O1", "D9", "trained crew"), policy.ReasonDroneUnknown)
-	o.expect(o.says(o.desk.PinOrder(ctx, "O1", "D1", "trained crew")), "order O1 is PENDING, for drone D1 only\n")
-	o.expect(o.says(o.desk.PinOrder(ctx, "O1", "D1", "again")), "already done: order O1 is PENDING, for drone D1 only\n")
-	o.refused(o.desk.ForbidDrone(ctx, "O1", "D1", "noise"), policy.ReasonDronePinned)
+	o.refused(o.desk.PrintAllowed(o.desk.PinOrder(ctx, "O1", "D9", "trained crew")), policy.ReasonDroneUnknown)
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.PinOrder(ctx, "O1", "D1", "trained crew"))), "order O1 is PENDING, for drone D1 only\n")
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.PinOrder(ctx, "O1", "D1", "again"))), "already done: order O1 is PENDING, for drone D1 only\n")
+	o.refused(o.desk.PrintAllowed(o.desk.ForbidDrone(ctx, "O1", "D1", "noise")), policy.ReasonDronePinned)
 	o.decide("X", "D2", "O1")
 	entry, err := o.desk.Store.LedgerEntry(ctx, "X")
 	if err != nil || entry.Reason != string(policy.ReasonDroneNotAllowed) || entry.Detail != "order O1: it is pinned to drone D1" {
 		t.Errorf("a decision for D2: %+v, %v", entry, err)
 	}
-	o.expect(o.says(o.desk.PinOrder(ctx, "O1", "D2", "D1 is away")), "for drone D2 only\n")
-	o.expect(o.says(o.desk.UnpinOrder(ctx, "O1", "it landed")), "order O1 is PENDING, for every drone\n")
-	o.expect(o.says(o.desk.UnpinOrder(ctx, "O1", "again")), "already done: ")
-	o.expect(o.says(o.desk.ForbidDrone(ctx, "O1", "D1", "noise")), "for every drone but D1\n")
-	o.expect(o.says(o.desk.ForbidDrone(ctx, "O1", "D2", "noise")), "for every drone but D1, D2\n")
-	o.expect(o.says(o.desk.AllowDrone(ctx, "O1", "D1", "quiet")), "for every drone but D2\n")
-	o.expect(o.says(o.desk.AllowDrone(ctx, "O1", "D1", "again")), "already done: ")
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.PinOrder(ctx, "O1", "D2", "D1 is away"))), "for drone D2 only\n")
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.UnpinOrder(ctx, "O1", "it landed"))), "order O1 is PENDING, for every drone\n")
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.UnpinOrder(ctx, "O1", "again"))), "already done: ")
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.ForbidDrone(ctx, "O1", "D1", "noise"))), "for every drone but D1\n")
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.ForbidDrone(ctx, "O1", "D2", "noise"))), "for every drone but D1, D2\n")
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.AllowDrone(ctx, "O1", "D1", "quiet"))), "for every drone but D2\n")
+	o.expect(o.says(o.desk.PrintAllowed(o.desk.AllowDrone(ctx, "O1", "D1", "again"))), "already done: ")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), "for every drone but D2\n",
 		"stays PENDING; pinnedDroneId=D1 because trained crew (by ", "pinnedDroneId=D2 (was D1)", "pinnedDroneId=none (was D2)", "forbiddenDroneIds=D2 (was D1, D2)")
 }
@@ -385,10 +385,10 @@ func TestDesk_PinsOrdersAndForbidsDrones(t *testing.T) {
 func TestDesk_AcknowledgesAlerts(t *testing.T) {
 	o := openOffice(t)
 	ctx, id := t.Context(), "CONTACT_LOST:"+strings.Repeat("d", 128)+":2026-11-21T12:00:00Z"
-	o.expect(o.says(o.desk.AcknowledgeAlert(ctx, id, "on my way")), "alert CONTACT_LOST:ddd", " is acknowledged by ", ": on my way\n")
-	o.expect(o.says(o.desk.AcknowledgeAlert(ctx, id, "again")), "already done: alert ", ": on my way\n")
+	o.expect(o.says(o.desk.PrintAck(o.desk.AcknowledgeAlert(ctx, id, "on my way"))), "alert CONTACT_LOST:ddd", " is acknowledged by ", ": on my way\n")
+	o.expect(o.says(o.desk.PrintAck(o.desk.AcknowledgeAlert(ctx, id, "again"))), "already done: alert ", ": on my way\n")
 	for _, bad := range []string{"", "O1", "late:O1", "GHOST:", "GHOST:a/b", "GHOST:" + strings.Repeat("d", 600)} {
-		if err := o.desk.AcknowledgeAlert(ctx, bad, "seen"); err == nil || !strings.HasPrefix(err.Error(), "alert id ") {
+		if err := o.desk.PrintAck(o.desk.AcknowledgeAlert(ctx, bad, "seen")); err == nil || !strings.HasPrefix(err.Error(), "id ") {
 			t.Errorf("alert %q: error %v, want one about its id", bad, err)
 		}
 	}
@@ -399,14 +399,14 @@ func TestDesk_AcknowledgesAlerts(t *testing.T) {
 func TestDesk_GroundsDrones(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
-	o.refused(o.desk.GroundDrone(ctx, "D1", "rotor"), policy.ReasonNotFound)
+	o.refused(o.desk.PrintDrone(o.desk.GroundDrone(ctx, "D1", "rotor")), policy.ReasonNotFound)
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now().Add(-time.Second), Position: home, Battery: 80, Status: domain.DroneIdle})
-	o.expect(o.says(o.desk.GroundDrone(ctx, "D1", "rotor 3")), "drone D1 is IDLE, grounded: rotor 3 (by ")
-	o.expect(o.says(o.desk.GroundDrone(ctx, "D1", "again")), "already done: drone D1 is IDLE, grounded: rotor 3 (by ")
+	o.expect(o.says(o.desk.PrintDrone(o.desk.GroundDrone(ctx, "D1", "rotor 3"))), "drone D1 is IDLE, grounded: rotor 3 (by ")
+	o.expect(o.says(o.desk.PrintDrone(o.desk.GroundDrone(ctx, "D1", "again"))), "already done: drone D1 is IDLE, grounded: rotor 3 (by ")
 	o.expect(o.says(o.desk.ListDrones(ctx, "", firestoretx.Page{})), "D1", "grounded")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")), "  grounded: rotor 3", "stays IDLE; grounded=true because rotor 3")
-	o.expect(o.says(o.desk.ReleaseDrone(ctx, "D1", "replaced")), "drone D1 is IDLE\n")
-	o.expect(o.says(o.desk.ReleaseDrone(ctx, "D1", "replaced")), "already done: drone D1 is IDLE\n")
+	o.expect(o.says(o.desk.PrintDrone(o.desk.ReleaseDrone(ctx, "D1", "replaced"))), "drone D1 is IDLE\n")
+	o.expect(o.says(o.desk.PrintDrone(o.desk.ReleaseDrone(ctx, "D1", "replaced"))), "already done: drone D1 is IDLE\n")
 	d, err := o.desk.Store.Drone(ctx, "D1")
 	if err != nil || d.Revision != 4 { // registered, IDLE, grounded, released
 		t.Errorf("drone %+v, %v; want revision 4", d, err)
@@ -594,8 +594,8 @@ func TestDesk_AuditNamesAMalformedEvent(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	o.order("O1")
-	o.says(o.desk.HoldOrder(ctx, "O1", "doubt"))
-	o.says(o.desk.ReleaseOrder(ctx, "O1", "settled"))
+	o.says(o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O1", "doubt")))
+	o.says(o.desk.PrintOrder(o.desk.ReleaseOrder(ctx, "O1", "settled")))
 	held, err := o.clients.Firestore.Collection(firestoretx.Events).Where("reason", "==", "doubt (by "+o.desk.By+")").Documents(ctx).GetAll()
 	if err != nil || len(held) != 1 {
 		t.Fatalf("%d events of the hold, %v", len(held), err)
@@ -632,7 +632,7 @@ func TestDesk_EscapesControlCharacters(t *testing.T) {
 		"drones":    func() error { return o.desk.ListDrones(ctx, "", firestoretx.Page{}) },
 		"order":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, "O1") },
 		"story":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, disguised) },
-		"hold":      func() error { return o.desk.HoldOrder(ctx, disguised, "doubt \x1b[8m") },
+		"hold":      func() error { return o.desk.PrintOrder(o.desk.HoldOrder(ctx, disguised, "doubt \x1b[8m")) },
 	} {
 		for _, asJSON := range []bool{false, true} {
 			o.desk.JSON = asJSON
@@ -654,7 +654,7 @@ func TestDesk_EscapesControlCharacters(t *testing.T) {
 		t.Errorf("JSON changes ids: %q", list.Orders)
 	}
 	// F-API-03: a command refuses such an id with an error that is safe to print.
-	err := o.desk.HoldOrder(ctx, hidden, "doubt")
+	err := o.desk.PrintOrder(o.desk.HoldOrder(ctx, hidden, "doubt"))
 	if err == nil || !strings.Contains(err.Error(), "control character") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
 		t.Errorf("an id with control characters: %v", err)
 	}
@@ -728,12 +728,12 @@ func TestDesk_ShowsLocksByHash(t *testing.T) {
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), `"locked": false`)
 	const shown = `; "locks list" shows what is held`
 	for key, want := range map[string]string{
-		"":                                      "the key of the lock is empty" + shown,
-		"a/b":                                   `lock key "a/b" is invalid: it has an odd number of slashes` + shown,
-		"a//b":                                  `lock key "a//b" is invalid: it has an empty path segment` + shown,
-		"a/__b__/c":                             `lock key "a/__b__/c" is invalid: it has a path segment reserved by Firestore (., .. or __x__)` + shown,
-		"\xff":                                  `lock key "\xff" is invalid: it is not valid UTF-8` + shown,
-		strings.Repeat("k", lock.MaxKeyBytes+1): `lock key "` + strings.Repeat("k", 80) + `" is invalid: it has 513 bytes in NFC, at most 512 are allowed` + shown,
+		"":                                      "key is empty" + shown,
+		"a/b":                                   `key "a/b" is invalid: it has an odd number of slashes` + shown,
+		"a//b":                                  `key "a//b" is invalid: it has an empty path segment` + shown,
+		"a/__b__/c":                             `key "a/__b__/c" is invalid: it has a path segment reserved by Firestore (., .. or __x__)` + shown,
+		"\xff":                                  `key "\xff" is invalid: it is not valid UTF-8` + shown,
+		strings.Repeat("k", lock.MaxKeyBytes+1): `key "` + strings.Repeat("k", 80) + `" is invalid: it has 513 bytes in NFC, at most 512 are allowed` + shown,
 	} {
 		if err := o.desk.ShowLock(ctx, key, false); err == nil || err.Error() != want {
 			t.Errorf("key %.20q: error %v, want %s", key, err, want)
@@ -769,7 +769,7 @@ func TestDesk_BreaksALock(t *testing.T) {
 	if err := next.Close(); err != nil {
 		t.Error(err)
 	}
-	for reason, want := range map[string]string{" ": "--reason is blank"} {
+	for reason, want := range map[string]string{" ": "reason is blank"} {
 		if err := o.desk.BreakLock(ctx, key, reason); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("reason %q: error %v", reason, err)
 		}

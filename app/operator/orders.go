@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -25,17 +24,9 @@ func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page f
 		return err
 	}
 	l.Malformed = append(l.Malformed, malformed...)
-	if d.JSON {
-		withWaits := func(o domain.Order) entity.WaitingOrder { return entity.OfWaitingOrder(o, waits.Of(o)) }
-		return d.printJSON(entity.Page("orders", entity.Each(l.Items, withWaits), l.Next, l.Malformed))
-	}
-	if len(l.Items) == 0 {
-		fmt.Fprintln(d.Out, nothing("orders", string(f.Status), f.Held))
-		d.footer("orders", l.Next, l.Malformed)
-		return nil
-	}
-	t := d.table("ORDER", "STATUS", "PRIORITY", "DUE", "WAITS", "CREATED", "PRODUCT", "ATTEMPTS", "FLAGS", "DRONE", "MISSION", "HELD BECAUSE")
-	for _, o := range l.Items {
+	withWaits := func(o domain.Order) entity.WaitingOrder { return entity.OfWaitingOrder(o, waits.Of(o)) }
+	header := []string{"ORDER", "STATUS", "PRIORITY", "DUE", "WAITS", "CREATED", "PRODUCT", "ATTEMPTS", "FLAGS", "DRONE", "MISSION", "HELD BECAUSE"}
+	return printPage(d, "orders", nothing("orders", string(f.Status), f.Held), l, withWaits, header, func(o domain.Order) []string {
 		due := d.ago(o.Deadline)
 		if o.Status.Final() {
 			due = stamp(o.Deadline)
@@ -44,15 +35,11 @@ func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page f
 		if w := waits.Of(o); len(w) > 0 {
 			why = w[0].Short()
 		}
-		t.row(string(o.ID), string(o.Status), priority(o), due, why, d.ago(o.CreatedAt), o.ProductType, fmt.Sprint(o.Attempts),
-			flags("held", o.Held, "late", o.Late), string(o.AssignedDroneID), string(o.AssignedMissionID), o.HeldReason)
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	d.sayWhenSeen(waits)
-	d.footer("orders", l.Next, l.Malformed)
-	return nil
+		return []string{
+			string(o.ID), string(o.Status), priority(o), due, why, d.ago(o.CreatedAt), o.ProductType, fmt.Sprint(o.Attempts),
+			flags("held", o.Held, "late", o.Late), string(o.AssignedDroneID), string(o.AssignedMissionID), o.HeldReason,
+		}
+	}, d.whenSeen(waits)...)
 }
 
 // nothing is the line printed for an empty listing; it repeats the filter.
@@ -91,68 +78,20 @@ func flags(pairs ...any) string {
 	return strings.Join(set, ",")
 }
 
-// HoldOrder keeps a pending order out of every cycle and prints it. The error is a
-// *policy.Rejection if the order cannot be held.
-func (d *Desk) HoldOrder(ctx context.Context, id domain.OrderID, reason string) error {
-	return d.printOrder(d.commands().HoldOrder(ctx, id, reason))
-}
-
-// ReleaseOrder offers a held order to the cycles again and prints it. The error is a
-// *policy.Rejection if it is cancelled.
-func (d *Desk) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) error {
-	return d.printOrder(d.commands().ReleaseOrder(ctx, id, reason))
-}
-
-// CancelOrder cancels an order that no drone carries yet and prints it. The error is a
-// *policy.Rejection if it is too late.
-func (d *Desk) CancelOrder(ctx context.Context, id domain.OrderID, reason string) error {
-	return d.printOrder(d.commands().CancelOrder(ctx, id, reason))
-}
-
-// SetPriority gives an open order another priority and prints it.
-func (d *Desk) SetPriority(ctx context.Context, id domain.OrderID, p domain.Priority, reason string) error {
-	return d.printUrgency(d.commands().SetPriority(ctx, id, p, reason))
-}
-
-// SetDeadline gives an open order another deadline and prints it.
-func (d *Desk) SetDeadline(ctx context.Context, id domain.OrderID, deadline time.Time, reason string) error {
-	return d.printUrgency(d.commands().SetDeadline(ctx, id, deadline, reason))
-}
-
-// printUrgency prints how urgent an order is after a command.
-func (d *Desk) printUrgency(changed Changed[domain.Order], err error) error {
+// PrintUrgency prints how urgent an order is after a command.
+func (d *Desk) PrintUrgency(changed Changed[domain.Order], err error) error {
 	if err != nil || d.JSON {
-		return d.printOrder(changed, err)
+		return d.PrintOrder(changed, err)
 	}
 	o := changed.Now
 	d.say("%sorder %s is %s, %s, due %s UTC", changed.already(), o.ID, o.Status, o.Priority, stamp(o.Deadline))
 	return nil
 }
 
-// PinOrder lets only one drone take an order and prints it.
-func (d *Desk) PinOrder(ctx context.Context, id domain.OrderID, drone domain.DroneID, reason string) error {
-	return d.printDrones(d.commands().PinOrder(ctx, id, drone, reason))
-}
-
-// UnpinOrder ends what PinOrder did and prints the order.
-func (d *Desk) UnpinOrder(ctx context.Context, id domain.OrderID, reason string) error {
-	return d.printDrones(d.commands().UnpinOrder(ctx, id, reason))
-}
-
-// ForbidDrone keeps a drone from taking an order and prints it.
-func (d *Desk) ForbidDrone(ctx context.Context, id domain.OrderID, drone domain.DroneID, reason string) error {
-	return d.printDrones(d.commands().ForbidDrone(ctx, id, drone, reason))
-}
-
-// AllowDrone ends what ForbidDrone did and prints the order.
-func (d *Desk) AllowDrone(ctx context.Context, id domain.OrderID, drone domain.DroneID, reason string) error {
-	return d.printDrones(d.commands().AllowDrone(ctx, id, drone, reason))
-}
-
-// printDrones prints which drones may take an order after a command.
-func (d *Desk) printDrones(changed Changed[domain.Order], err error) error {
+// PrintAllowed prints which drones may take an order after a command.
+func (d *Desk) PrintAllowed(changed Changed[domain.Order], err error) error {
 	if err != nil || d.JSON {
-		return d.printOrder(changed, err)
+		return d.PrintOrder(changed, err)
 	}
 	o := changed.Now
 	d.say("%sorder %s is %s, for %s", changed.already(), o.ID, o.Status, allowed(o))
@@ -179,8 +118,8 @@ func (c Changed[E]) already() string {
 	return ""
 }
 
-// printOrder prints an order after a command.
-func (d *Desk) printOrder(changed Changed[domain.Order], err error) error {
+// PrintOrder prints an order after a command.
+func (d *Desk) PrintOrder(changed Changed[domain.Order], err error) error {
 	if err != nil {
 		return err
 	}

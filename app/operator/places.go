@@ -137,10 +137,7 @@ func deletePlace[ID ~string](ctx context.Context, c Commands, kind domain.PlaceK
 }
 
 func (c Commands) placeChange(reason string, dryRun bool) (firestoretx.Change, error) {
-	if err := CheckReason(reason); err != nil {
-		return firestoretx.Change{}, fmt.Errorf("--reason %w", err)
-	}
-	return firestoretx.Change{By: c.By, Why: oneLine(reason), DryRun: dryRun}, c.checkBy()
+	return firestoretx.Change{By: c.By, Why: oneLine(reason), DryRun: dryRun}, c.checkAudit(reason)
 }
 
 // ListDepots prints one page of depots.
@@ -149,7 +146,7 @@ func (d *Desk) ListDepots(ctx context.Context, page firestoretx.Page) error {
 	if err != nil {
 		return err
 	}
-	return listPlaces(d, "depots", l, entity.OfDepot, []string{"DEPOT", "NAME", "POSITION", "CAPACITY", "CHARGING SLOTS"}, func(x domain.Depot) []string {
+	return printPage(d, "depots", noPlaces("depots"), l, entity.OfDepot, []string{"DEPOT", "NAME", "POSITION", "CAPACITY", "CHARGING SLOTS"}, func(x domain.Depot) []string {
 		return []string{string(x.ID), x.Name, degrees(x.Position), fmt.Sprint(x.Capacity), fmt.Sprint(x.ChargingSlots)}
 	})
 }
@@ -160,29 +157,13 @@ func (d *Desk) ListWarehouses(ctx context.Context, page firestoretx.Page) error 
 	if err != nil {
 		return err
 	}
-	return listPlaces(d, "warehouses", l, entity.OfWarehouse, []string{"WAREHOUSE", "NAME", "POSITION", "PRODUCTS", "COLD STORAGE"}, func(x domain.Warehouse) []string {
+	return printPage(d, "warehouses", noPlaces("warehouses"), l, entity.OfWarehouse, []string{"WAREHOUSE", "NAME", "POSITION", "PRODUCTS", "COLD STORAGE"}, func(x domain.Warehouse) []string {
 		return []string{string(x.ID), x.Name, degrees(x.Position), strings.Join(x.ProductTypes, " "), flags("yes", x.ColdStorage)}
 	})
 }
 
-func listPlaces[P domain.Place, J any](d *Desk, name string, l firestoretx.Listing[P], form func(P) J, header []string, row func(P) []string) error {
-	if d.JSON {
-		return d.printJSON(entity.Page(name, entity.Each(l.Items, form), l.Next, l.Malformed))
-	}
-	if len(l.Items) == 0 {
-		d.say("No %s yet; \"%s apply -f FILE\" creates them.", name, name)
-		d.footer(name, l.Next, l.Malformed)
-		return nil
-	}
-	t := d.table(header...)
-	for _, x := range l.Items {
-		t.row(row(x)...)
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	d.footer(name, l.Next, l.Malformed)
-	return nil
+func noPlaces(collection string) string {
+	return fmt.Sprintf("No %s yet; \"%s apply -f FILE\" creates them.", collection, collection)
 }
 
 // PrintPlaceChanges prints what a command does to places, or would do; failure is the

@@ -58,24 +58,24 @@ type story struct {
 //
 // Cost: 3 or 4 RPCs; a read per event and decision that names the entity. For an order
 // that waits, 1 + D RPCs and 2 D reads more for D depots.
-func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, error) {
+func (c Commands) tell(ctx context.Context, subject Subject, id string) (story, error) {
 	s := story{subject: subject, id: id}
 	if err := checkID(string(subject), id); err != nil {
 		return s, err
 	}
-	if err := s.without(d.readSubject(ctx, &s)); err != nil {
+	if err := s.without(c.readSubject(ctx, &s)); err != nil {
 		return s, err
 	}
 	if subject == SubjectDepot || subject == SubjectWarehouse {
-		return s, d.readPlaceHistory(ctx, &s)
+		return s, c.readPlaceHistory(ctx, &s)
 	}
-	events, err := d.Store.EventsOf(ctx, string(subject)+"Id", id)
+	events, err := c.Store.EventsOf(ctx, string(subject)+"Id", id)
 	if err != nil {
 		return s, err
 	}
 	s.events, s.malformed = events.Items, append(s.malformed, events.Malformed...)
 	sortEvents(s.events)
-	if err := d.readLedger(ctx, &s); err != nil {
+	if err := c.readLedger(ctx, &s); err != nil {
 		return s, err
 	}
 	if s.drone == nil && s.order == nil && s.mission == nil && s.decision == nil && s.cycle == nil && len(s.events) == 0 && len(s.ledger) == 0 && len(s.malformed) == 0 {
@@ -87,16 +87,16 @@ func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, err
 // readPlaceHistory reads what changed a place, and who needs it now.
 //
 // Cost: 2 RPCs; a read per change, and per drone at home there or active mission.
-func (d *Desk) readPlaceHistory(ctx context.Context, s *story) error {
-	changes, err := d.Store.ChangesOf(ctx, domain.PlaceKind(s.subject), s.id)
+func (c Commands) readPlaceHistory(ctx context.Context, s *story) error {
+	changes, err := c.Store.ChangesOf(ctx, domain.PlaceKind(s.subject), s.id)
 	if err != nil {
 		return err
 	}
 	s.changes, s.malformed = changes.Items, append(s.malformed, changes.Malformed...)
 	if s.subject == SubjectDepot {
-		s.users, err = d.Store.DepotUsers(ctx, domain.DepotID(s.id))
+		s.users, err = c.Store.DepotUsers(ctx, domain.DepotID(s.id))
 	} else {
-		s.users, err = d.Store.WarehouseUsers(ctx, domain.WarehouseID(s.id))
+		s.users, err = c.Store.WarehouseUsers(ctx, domain.WarehouseID(s.id))
 	}
 	if err == nil && s.depot == nil && s.warehouse == nil && len(s.changes)+len(s.users)+len(s.malformed) == 0 {
 		return fmt.Errorf("nothing is recorded about %s %q: %w", s.subject, s.id, firestoretx.ErrNotFound)
@@ -114,27 +114,27 @@ func (s *story) without(err error) error {
 }
 
 // readSubject reads the entity's current state, and the mission of a decision.
-func (d *Desk) readSubject(ctx context.Context, s *story) error {
+func (c Commands) readSubject(ctx context.Context, s *story) error {
 	var err error
 	switch s.subject {
 	case SubjectDrone:
-		s.drone, err = found(d.Store.Drone(ctx, domain.DroneID(s.id)))
+		s.drone, err = found(c.Store.Drone(ctx, domain.DroneID(s.id)))
 	case SubjectOrder:
-		if s.order, err = found(d.Store.Order(ctx, domain.OrderID(s.id))); err == nil && s.order != nil {
-			err = d.readWaits(ctx, s)
+		if s.order, err = found(c.Store.Order(ctx, domain.OrderID(s.id))); err == nil && s.order != nil {
+			err = c.readWaits(ctx, s)
 		}
 	case SubjectMission:
-		s.mission, err = found(d.Store.Mission(ctx, domain.MissionID(s.id)))
+		s.mission, err = found(c.Store.Mission(ctx, domain.MissionID(s.id)))
 	case SubjectDecision:
-		if s.decision, err = found(d.Store.LedgerEntry(ctx, domain.DecisionID(s.id))); err == nil && s.decision != nil && s.decision.MissionID != "" {
-			s.mission, err = found(d.Store.Mission(ctx, s.decision.MissionID))
+		if s.decision, err = found(c.Store.LedgerEntry(ctx, domain.DecisionID(s.id))); err == nil && s.decision != nil && s.decision.MissionID != "" {
+			s.mission, err = found(c.Store.Mission(ctx, s.decision.MissionID))
 		}
 	case SubjectCycle:
-		s.cycle, err = found(d.Store.Cycle(ctx, domain.CycleID(s.id)))
+		s.cycle, err = found(c.Store.Cycle(ctx, domain.CycleID(s.id)))
 	case SubjectDepot:
-		s.depot, err = found(d.Store.Depot(ctx, domain.DepotID(s.id)))
+		s.depot, err = found(c.Store.Depot(ctx, domain.DepotID(s.id)))
 	case SubjectWarehouse:
-		s.warehouse, err = found(d.Store.Warehouse(ctx, domain.WarehouseID(s.id)))
+		s.warehouse, err = found(c.Store.Warehouse(ctx, domain.WarehouseID(s.id)))
 	default:
 		err = fmt.Errorf("unknown kind %q; give one of %v", s.subject, Subjects)
 	}
@@ -142,8 +142,8 @@ func (d *Desk) readSubject(ctx context.Context, s *story) error {
 }
 
 // readWaits reads why the order waits, if it does.
-func (d *Desk) readWaits(ctx context.Context, s *story) error {
-	waits, malformed, err := d.waitsOf(ctx, *s.order)
+func (c Commands) readWaits(ctx context.Context, s *story) error {
+	waits, malformed, err := c.waitsOf(ctx, *s.order)
 	s.waits, s.malformed = waits.Of(*s.order), append(s.malformed, malformed...)
 	return err
 }
@@ -161,7 +161,7 @@ func found[T any](v T, err error) (*T, error) {
 
 // readLedger reads the decisions about the entity, including rejected ones: they explain
 // why nothing happened.
-func (d *Desk) readLedger(ctx context.Context, s *story) error {
+func (c Commands) readLedger(ctx context.Context, s *story) error {
 	var filter firestoretx.LedgerFilter
 	switch s.subject {
 	case SubjectDrone:
@@ -181,13 +181,13 @@ func (d *Desk) readLedger(ctx context.Context, s *story) error {
 		if s.mission == nil || s.mission.DecisionID == "" {
 			return nil
 		}
-		entry, err := found(d.Store.LedgerEntry(ctx, s.mission.DecisionID))
+		entry, err := found(c.Store.LedgerEntry(ctx, s.mission.DecisionID))
 		if entry != nil {
 			s.ledger = []domain.LedgerEntry{*entry}
 		}
 		return s.without(err)
 	}
-	l, err := d.Store.ListLedger(ctx, filter, firestoretx.Page{})
+	l, err := c.Store.ListLedger(ctx, filter, firestoretx.Page{})
 	s.ledger = l.Items
 	slices.SortStableFunc(s.ledger, func(a, b domain.LedgerEntry) int { return a.AppliedAt.Compare(b.AppliedAt) })
 	s.malformed = append(s.malformed, l.Malformed...)

@@ -13,21 +13,21 @@ import (
 // waitsOf reads why orders wait, if one of them does: once, whatever their number.
 //
 // Cost: see firestoretx.Store.Waits.
-func (d *Desk) waitsOf(ctx context.Context, orders ...domain.Order) (waits domain.Waits, malformed []error, err error) {
+func (c Commands) waitsOf(ctx context.Context, orders ...domain.Order) (waits domain.Waits, malformed []error, err error) {
 	if !slices.ContainsFunc(orders, domain.Order.Waits) {
 		return waits, nil, nil
 	}
-	return d.Store.Waits(ctx)
+	return c.Store.Waits(ctx)
 }
 
 // maxDepotsNamed is how many depots a line names.
 const maxDepotsNamed = 3
 
-// sayWhenSeen says which cycles the column WAITS is from.
-func (d *Desk) sayWhenSeen(waits domain.Waits) {
+// whenSeen says which cycles the column WAITS is from, if it is from any.
+func (d *Desk) whenSeen(waits domain.Waits) []string {
 	depots := waits.Depots()
 	if len(depots) == 0 {
-		return
+		return nil
 	}
 	var seen []string
 	for _, w := range depots[:min(len(depots), maxDepotsNamed)] {
@@ -36,7 +36,7 @@ func (d *Desk) sayWhenSeen(waits domain.Waits) {
 	if more := len(depots) - len(seen); more > 0 {
 		seen = append(seen, fmt.Sprintf("%d more", more))
 	}
-	d.say("WAITS is what the last cycles saw: %s. \"audit order\" shows each depot.", strings.Join(seen, ", "))
+	return []string{fmt.Sprintf("WAITS is what the last cycles saw: %s. \"audit order\" shows each depot.", strings.Join(seen, ", "))}
 }
 
 // sayWaits says why an order waits, a line for each depot.

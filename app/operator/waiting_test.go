@@ -42,7 +42,7 @@ func TestDesk_SaysWhyAnOrderWaits(t *testing.T) {
 	}
 	o.order(fresh)
 	o.order("O-held")
-	o.says(o.desk.HoldOrder(ctx, "O-held", "address in doubt"))
+	o.says(o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O-held", "address in doubt")))
 	o.desk.Now = func() time.Time { return seen.Add(8 * time.Second) }
 
 	text := list()

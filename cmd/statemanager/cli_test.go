@@ -33,6 +33,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "audit hospital H1", []string{"drone", "cycle"}},
 		{2, "drones clear --reason=x", []string{"<id>"}},
 		{1, "orders hold O1 --reason=x", []string{"order O1: NOT_FOUND", "no such order"}},
+		{1, "locks show a/b", []string{`lock key "a/b" is invalid`}},
 		{1, "drones clear D1 --reason=x", []string{"drone D1: NOT_FOUND"}},
 		{1, "drones ground D1 --reason=x", []string{"drone D1: NOT_FOUND"}},
 		{1, "orders priority O1 --priority=HIGH --reason=x", []string{"order O1: NOT_FOUND"}},

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/user"
@@ -70,13 +72,26 @@ func (c *desk) withLocks(ctx context.Context, where cli.Locks, f func(*operator.
 		c.By = thisUser()
 	}
 	d := &operator.Desk{
-		Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), Locks: locks, PubSub: clients.PubSub,
-		Now: clock.Now, Patience: operator.ServicePatience, By: c.By, Out: cli.Stdout, JSON: c.JSON,
+		Commands: operator.Commands{
+			Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), Locks: locks, PubSub: clients.PubSub,
+			Patience: operator.ServicePatience, By: c.By,
+		},
+		Now: clock.Now, Out: cli.Stdout, JSON: c.JSON,
 	}
 	if clients.Config.Emulated() {
 		d.Patience = 0
 	}
-	return f(d, clients)
+	return inFlags(f(d, clients))
+}
+
+// inFlags names the field of an operator's error as the command line does.
+func inFlags(err error) error {
+	field, is := errors.AsType[*operator.FieldError](err)
+	if !is {
+		return err
+	}
+	arguments := map[string]string{"id": "id", "key": "lock key", "ids": "--id", "droneId": "--drone"}
+	return fmt.Errorf("%s %w", cmp.Or(arguments[field.Field], "--"+field.Field), field.Err)
 }
 
 // page holds the flags of a listing.
@@ -170,7 +185,7 @@ type ordersHold struct{ change }
 // Run holds an order.
 func (c *ordersHold) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.HoldOrder(ctx, domain.OrderID(c.ID), c.Reason)
+		return d.PrintOrder(d.HoldOrder(ctx, domain.OrderID(c.ID), c.Reason))
 	})
 }
 
@@ -179,7 +194,7 @@ type ordersRelease struct{ change }
 // Run releases an order.
 func (c *ordersRelease) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.ReleaseOrder(ctx, domain.OrderID(c.ID), c.Reason)
+		return d.PrintOrder(d.ReleaseOrder(ctx, domain.OrderID(c.ID), c.Reason))
 	})
 }
 
@@ -188,7 +203,7 @@ type ordersCancel struct{ change }
 // Run cancels an order.
 func (c *ordersCancel) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.CancelOrder(ctx, domain.OrderID(c.ID), c.Reason)
+		return d.PrintOrder(d.CancelOrder(ctx, domain.OrderID(c.ID), c.Reason))
 	})
 }
 
@@ -209,7 +224,7 @@ func (c *ordersPriority) Check(r *config.Report) {
 func (c *ordersPriority) Run(ctx context.Context) error {
 	p, _ := domain.ParsePriority(c.Priority) // Check refuses others
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.SetPriority(ctx, domain.OrderID(c.ID), p, c.Reason)
+		return d.PrintUrgency(d.SetPriority(ctx, domain.OrderID(c.ID), p, c.Reason))
 	})
 }
 
@@ -221,7 +236,7 @@ type ordersDeadline struct {
 // Run changes an order's deadline.
 func (c *ordersDeadline) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.SetDeadline(ctx, domain.OrderID(c.ID), c.Deadline, c.Reason)
+		return d.PrintUrgency(d.SetDeadline(ctx, domain.OrderID(c.ID), c.Deadline, c.Reason))
 	})
 }
 
@@ -244,7 +259,7 @@ type ordersPin struct{ changeForDrone }
 // Run pins an order to a drone.
 func (c *ordersPin) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.PinOrder(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason)
+		return d.PrintAllowed(d.PinOrder(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason))
 	})
 }
 
@@ -253,7 +268,7 @@ type ordersUnpin struct{ change }
 // Run ends a pin.
 func (c *ordersUnpin) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.UnpinOrder(ctx, domain.OrderID(c.ID), c.Reason)
+		return d.PrintAllowed(d.UnpinOrder(ctx, domain.OrderID(c.ID), c.Reason))
 	})
 }
 
@@ -262,7 +277,7 @@ type ordersForbid struct{ changeForDrone }
 // Run forbids a drone.
 func (c *ordersForbid) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.ForbidDrone(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason)
+		return d.PrintAllowed(d.ForbidDrone(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason))
 	})
 }
 
@@ -271,7 +286,7 @@ type ordersAllow struct{ changeForDrone }
 // Run allows a forbidden drone again.
 func (c *ordersAllow) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.AllowDrone(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason)
+		return d.PrintAllowed(d.AllowDrone(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason))
 	})
 }
 
@@ -305,7 +320,7 @@ type dronesClear struct{ change }
 // Run clears a drone's emergency.
 func (c *dronesClear) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.ClearDrone(ctx, domain.DroneID(c.ID), c.Reason)
+		return d.PrintCleared(d.ClearDrone(ctx, domain.DroneID(c.ID), c.Reason))
 	})
 }
 
@@ -314,7 +329,7 @@ type dronesGround struct{ change }
 // Run grounds a drone.
 func (c *dronesGround) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.GroundDrone(ctx, domain.DroneID(c.ID), c.Reason)
+		return d.PrintDrone(d.GroundDrone(ctx, domain.DroneID(c.ID), c.Reason))
 	})
 }
 
@@ -323,7 +338,7 @@ type dronesRelease struct{ change }
 // Run releases a grounded drone.
 func (c *dronesRelease) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.ReleaseDrone(ctx, domain.DroneID(c.ID), c.Reason)
+		return d.PrintDrone(d.ReleaseDrone(ctx, domain.DroneID(c.ID), c.Reason))
 	})
 }
 
@@ -336,7 +351,7 @@ type missionsRecall struct{ change }
 // Run recalls a mission.
 func (c *missionsRecall) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.RecallMission(ctx, domain.MissionID(c.ID), c.Reason)
+		return d.PrintMission(d.RecallMission(ctx, domain.MissionID(c.ID), c.Reason))
 	})
 }
 
@@ -363,5 +378,7 @@ func (c *alertsAcknowledge) Check(r *config.Report) {
 
 // Run acknowledges an alert.
 func (c *alertsAcknowledge) Run(ctx context.Context) error {
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.AcknowledgeAlert(ctx, c.ID, c.Reason) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.PrintAck(d.AcknowledgeAlert(ctx, c.ID, c.Reason))
+	})
 }

@@ -83,8 +83,7 @@ func (c *placesChange) Check(r *config.Report) {
 // run shows what do changes, asks on a terminal, and does it.
 func (c *placesChange) run(ctx context.Context, do func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, error)) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		commands := operator.Commands{Store: d.Store, By: d.By}
-		planned, err := do(commands, true)
+		planned, err := do(d.Commands, true)
 		if err != nil {
 			return err
 		}
@@ -97,7 +96,7 @@ func (c *placesChange) run(ctx context.Context, do func(commands operator.Comman
 				return err
 			}
 		}
-		done, err := do(commands, false)
+		done, err := do(d.Commands, false)
 		return d.PrintPlaceChanges(done, false, err)
 	})
 }
