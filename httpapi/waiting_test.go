@@ -118,7 +118,7 @@ func TestAPI_ShowsCyclesWithoutOrders(t *testing.T) {
 		t.Errorf("API: the order waits %+v", o.Waiting)
 	}
 	var out strings.Builder
-	desk := operator.Desk{Store: s.store, Locks: s.locks, PubSub: s.clients.PubSub, Now: time.Now, Out: &out}
+	desk := operator.Desk{Commands: operator.Commands{Store: s.store, Locks: s.locks, PubSub: s.clients.PubSub}, Now: time.Now, Out: &out}
 	for _, err := range []error{
 		desk.Audit(ctx, operator.SubjectOrder, "NEXT"), desk.Audit(ctx, operator.SubjectCycle, quiet), desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{}),
 	} {
