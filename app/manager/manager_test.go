@@ -47,8 +47,10 @@ type system struct {
 
 var home = domain.Position{Lat: 48.8566, Lon: 2.3522}
 
-func newSystem(t *testing.T) *system {
-	s := &system{t: t, hosts: emutest.Hosts(t)}
+func newSystem(t *testing.T) *system { return newSystemOn(t, emutest.Hosts(t)) }
+
+func newSystemOn(t *testing.T, hosts connect.Config) *system {
+	s := &system{t: t, hosts: hosts}
 	s.outside = emutest.Connect(t, s.hosts)
 	if err := pubsubio.Ensure(t.Context(), s.outside.PubSub); err != nil {
 		t.Fatal(err)
@@ -420,15 +422,18 @@ func TestManager_StopsCleanlyAndAnotherTakesOver(t *testing.T) {
 // F-FLOW-01: a manager without Pub/Sub ends as soon as everything it holds is settled,
 // long before the end of its drain: the acks cannot be delivered.
 func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
+	t.Parallel()
 	for _, held := range []bool{false, true} {
 		t.Run(fmt.Sprintf("holding a report is %t", held), func(t *testing.T) {
+			t.Parallel()
 			server, err := pubsubemu.Start(pubsubemu.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = server.Close() }() // closed below, unless the test fails before
-			t.Setenv(connect.PubSubHost, server.Addr())
-			s := newSystem(t)
+			hosts := emutest.Hosts(t)
+			hosts.PubSubHost = server.Addr()
+			s := newSystemOn(t, hosts)
 			clients := emutest.Connect(t, s.hosts)
 			// The report is held for seconds, so that a busy machine observes it.
 			stop := s.runManager(clients, manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Minute), TelemetryCoalesce: 5 * time.Second}})
@@ -454,6 +459,7 @@ func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
 // F-FLOW-01, F-DLQ-01: a manager ends in time although its dead letters cannot be
 // published. Their messages are nacked, and another manager dead-letters them.
 func TestManager_StopsInTimeWithPoisonThatCannotBePublished(t *testing.T) {
+	t.Parallel()
 	s := newSystem(t)
 	clients := emutest.Connect(t, s.hosts)
 	stalled := stallPublishing(t, clients, pubsubio.DeadLetterTopic(pubsubio.TopicTelemetry))
@@ -483,6 +489,7 @@ func TestManager_StopsInTimeWithPoisonThatCannotBePublished(t *testing.T) {
 // F-FLOW-01, F-DEC-05: a manager ends in time although its owed commands cannot be
 // published; another one sends them.
 func TestManager_StopsInTimeWithCommandsThatCannotBePublished(t *testing.T) {
+	t.Parallel()
 	s := newSystem(t)
 	commands := s.commands()
 	clients := emutest.Connect(t, s.hosts)
@@ -521,6 +528,7 @@ func stallFirestore(t *testing.T, clients *connect.Clients) (stall func()) {
 // transactions nor its sweeps and locks. What it held is nacked, and another manager
 // applies it.
 func TestManager_StopsInTimeWithoutFirestore(t *testing.T) {
+	t.Parallel()
 	s := newSystem(t)
 	clients := emutest.Connect(t, s.hosts)
 	stall := stallFirestore(t, clients)
@@ -602,6 +610,7 @@ func TestManager_SweepsAgainAfterAnUnansweredQuery(t *testing.T) {
 
 // F-TEL-09: the sweeper finds a silent drone, which is then not available.
 func TestManager_SweepsSilentDrones(t *testing.T) {
+	t.Parallel()
 	s := newSystem(t)
 	// Old, but just young enough to be accepted; then silence.
 	old := time.Now().Add(-14 * time.Second)

@@ -19,6 +19,7 @@ const (
 
 // A wrong command line exits with 2, a command that fails with 1.
 func TestDronefleet_RefusesInOneLine(t *testing.T) {
+	t.Parallel()
 	hosts := connect.Config{}
 	for _, c := range []struct {
 		code  int

@@ -19,6 +19,7 @@ import (
 // F-API-02: dev prints the URL of its API in one line. Its Firestore enforces the fleet's
 // index configuration, so every query here has its index in production.
 func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
+	t.Parallel()
 	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=3")
 	url := p.Find(p.Stdout, "Console and HTTP API on ")
 	hosts := p.Hosts()
@@ -61,6 +62,7 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 
 // F-API-02: a run that ends without a report keeps the report of the run before.
 func TestDev_KeepsTheFormerReport(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +97,7 @@ func TestDev_FailsAtOnceWhenItCannotPrint(t *testing.T) {
 // I8, F-API-02: a run whose fleet broke an invariant fails, and its report names the
 // invariant.
 func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.json")
 	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=1", "--orders-per-minute=0", "--http-addr=off", "--report="+file)
 	hosts := p.Hosts()
@@ -120,6 +123,7 @@ func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
 // F-API-02: the lines that dev prints connect to its fleet, even from a shell that is set
 // up for another project and database.
 func TestDev_OthersJoinFromAnyShell(t *testing.T) {
+	t.Parallel()
 	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=3", "--http-addr=off")
 	var exports []string
 	for range 3 {
@@ -137,6 +141,7 @@ func TestDev_OthersJoinFromAnyShell(t *testing.T) {
 // F-API-02: a run with standard output closed does not end silently: everything it
 // would print goes to standard error.
 func TestDev_PrintsToStandardErrorWhenItsOutputIsClosed(t *testing.T) {
+	t.Parallel()
 	run := exec.CommandContext(t.Context(), "sh", "-c", "exec "+dronefleet.Path(t)+" dev --drones 1 --duration 1s --http-addr off >&-")
 	run.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	out, err := run.CombinedOutput()

@@ -44,6 +44,7 @@ func TestFleet_RefusesProjectsThatAreNotForTests(t *testing.T) {
 
 // The command that a fleet without a depot is told to run works as it is printed.
 func TestFleet_NamesACommandThatCreatesADepot(t *testing.T) {
+	t.Parallel()
 	hosts := emutest.Hosts(t)
 	_, said := dronefleet.Run(t, hosts, 1, "fleet")
 	_, rest, _ := strings.Cut(said, `"statemanager `)
@@ -61,6 +62,7 @@ func TestFleet_NamesACommandThatCreatesADepot(t *testing.T) {
 // F-API-07: fleets share the State Manager and the optimizer of others; one leaves and
 // comes back, one is killed, and neither disturbs the other.
 func TestFleet_JoinsLeavesAndComesBack(t *testing.T) {
+	t.Parallel()
 	hosts := emutest.Hosts(t)
 	dronefleet.Refuses(t, hosts, 1, []string{"no depot yet", "statemanager depots apply -f examples/paris.yaml --reason setup"}, "fleet")
 	file := filepath.Join(t.TempDir(), "report.json")

@@ -22,6 +22,7 @@ const statemanager = clitest.Program("statemanager")
 
 // A wrong command line exits with 2, a command that fails with 1.
 func TestCommands_RefuseInOneLine(t *testing.T) {
+	t.Parallel()
 	hosts := emutest.Hosts(t)
 	for _, c := range []struct {
 		code  int

@@ -81,6 +81,7 @@ func TestDeadLetters_DiscardIsRecorded(t *testing.T) {
 // F-DLQ-01, F-FLOW-01: one request does not exhaust a State Manager's memory, however
 // large the dead letters are.
 func TestDeadLetters_OneRequestIsBounded(t *testing.T) {
+	t.Parallel()
 	hosts := emutest.Hosts(t)
 	key := identitytest.RSA(t, "k1")
 	issuer := identitytest.Start(t, key)

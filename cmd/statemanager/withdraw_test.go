@@ -23,6 +23,7 @@ import (
 // an operator cancels that one. The command line has no outbox; a State Manager sends the
 // drone its new route, and the drone flies home.
 func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
+	t.Parallel()
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
 	ctx := t.Context()

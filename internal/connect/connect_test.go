@@ -66,6 +66,7 @@ func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
 
 // A slow service is named long before the timeout.
 func TestClients_CheckSaysWhichServiceDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	hosts := emutest.Hosts(t)
 	const dead = "127.0.0.1:1" // nobody answers there
 	hosts.FirestoreHost = dead

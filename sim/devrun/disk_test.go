@@ -22,6 +22,7 @@ const dataDirVariable = "DEVRUN_FULL_DISK"
 // E-DU-01, F-API-02: a run whose data directory is full ends at once and says so,
 // instead of retrying for minutes what can never succeed.
 func TestRun_EndsAtOnceOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv(dataDirVariable); dir != "" {
 		fmt.Println("ended:", runOnFullDisk(t, dir))
 		return

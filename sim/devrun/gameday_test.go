@@ -32,6 +32,7 @@ func TestGameDay_NamesEveryBadSetting(t *testing.T) {
 // F-ACK-01: the outage ends with the run, so a run that ends during an outage of
 // Firestore still settles what it holds and reports.
 func TestGameDay_OutageEndsWithTheRun(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	var out bytes.Buffer
 	cfg.Out, cfg.Duration = &out, 3*time.Second

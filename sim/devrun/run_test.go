@@ -127,6 +127,7 @@ func awaitDelivery(ctx context.Context, t *testing.T, host string) {
 // F-AMD-06 F-OPT-01: the optimizer sends an idle drone to where CRITICAL orders are expected,
 // and then gives it an order: one mission of one drone, without any landing in between.
 func TestRun_AWaitingDroneIsGivenAnOrder(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	cfg.Drones, cfg.OrdersPerMinute, cfg.Iterations, cfg.Speed, cfg.Hz = 16, 3, 30, 10, 0.5
 	report, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitOrderForWaiting(ctx, t, host) })
@@ -238,6 +239,7 @@ func TestRun_EndsWhenAPartFails(t *testing.T) {
 
 // E-DU-01: a run resumes the fleet in its data directory, and says so.
 func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	cfg.Duration, cfg.DataDir = 4*time.Second, t.TempDir()
 	first, err := devrun.Run(t.Context(), cfg)

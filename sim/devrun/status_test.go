@@ -42,6 +42,7 @@ func watch(t *testing.T, pace PaceReport, enough func(written string) bool) stri
 
 // F-API-02: somebody who watches a run is warned once that it falls behind.
 func TestStatus_WarnsOnceOfFallingBehind(t *testing.T) {
+	t.Parallel()
 	written := watch(t, PaceReport{Behind: true, Speed: 150}, func(written string) bool {
 		_, after, warned := strings.Cut(written, "does not keep up")
 		return warned && strings.Count(after, "TIME") > 3
@@ -54,6 +55,7 @@ func TestStatus_WarnsOnceOfFallingBehind(t *testing.T) {
 // F-API-02: the status is a header and a row that are redrawn in place; a narrow
 // terminal cuts them off, because erasing could not remove a wrapped row.
 func TestStatus_IsRedrawnInPlaceAndNeverWrapped(t *testing.T) {
+	t.Parallel()
 	written := watch(t, PaceReport{}, func(written string) bool { return strings.Count(written, "TIME") > 2 })
 	frames := strings.Split(written, "\x1b[?7l")
 	for _, frame := range frames[1 : len(frames)-1] {
