@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -63,6 +64,23 @@ type served struct {
 	stop     func() error
 }
 
+// hideFirestoreHost unsets the variable with which the Firestore library would ignore the
+// configured address and the meter.
+func hideFirestoreHost(t *testing.T) {
+	t.Helper()
+	if os.Getenv(connect.FirestoreHost) != "" {
+		t.Setenv(connect.FirestoreHost, "")
+	}
+}
+
+// beside runs a test that mostly waits beside others, unless it has to change the
+// environment; see hideFirestoreHost.
+func beside(t *testing.T) {
+	if os.Getenv(connect.FirestoreHost) == "" {
+		t.Parallel()
+	}
+}
+
 func serve(t *testing.T) *served { return serveOn(t, emutest.Hosts(t)) }
 
 func serveOn(t *testing.T, hosts connect.Config) *served {
@@ -77,9 +95,7 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 // serveWithLocks is serveFor with the locks in a store of their own.
 func serveWithLocks(t *testing.T, hosts connect.Config, store connect.LockStore, access httpapi.Access, log *slog.Logger) *served {
 	t.Helper()
-	// With this variable set the Firestore library would ignore the configured address
-	// and the meter.
-	t.Setenv(connect.FirestoreHost, "")
+	hideFirestoreHost(t)
 	s := &served{t: t, clients: emutest.Connect(t, hosts)}
 	s.clients.LockStore = store
 	working, stopping := context.WithCancelCause(t.Context())
@@ -862,6 +878,7 @@ func TestReadiness_NamesSubscriptionsThatReceiveNothing(t *testing.T) {
 
 // F-API-01: an outage fails a check instead of hanging the request.
 func TestReadiness_FailsWhileServicesAreDown(t *testing.T) {
+	beside(t)
 	hosts := emutest.Hosts(t)
 	const dead = "127.0.0.1:1" // nothing listens there
 	hosts.FirestoreHost, hosts.PubSubHost = dead, dead

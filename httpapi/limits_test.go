@@ -18,7 +18,6 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/httpapi"
-	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
@@ -26,7 +25,7 @@ import (
 // F-API-01
 func TestListener_ClosesConnectionsOfUnfinishedRequests(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	hideFirestoreHost(t)
 	clients := emutest.Connect(t, hosts)
 	locks, err := clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
@@ -182,7 +181,7 @@ func TestAPI_TakesTokensFromOneHeaderOnly(t *testing.T) {
 // F-OBS-01: a slow store is logged, an impatient client is not.
 func TestAPI_LogsTimeouts(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	hideFirestoreHost(t)
 	clients := emutest.Connect(t, hosts)
 	var logged log
 	api := httpapi.New(httpapi.Config{

@@ -27,10 +27,11 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// servePubSub makes Hosts name an embedded Pub/Sub: unlike the official emulator it ends
-// the streams of deleted subscriptions as the service does.
-func servePubSub(t *testing.T) {
+// withPubSub is Hosts with an embedded Pub/Sub: unlike the official emulator it ends the
+// streams of deleted subscriptions as the service does.
+func withPubSub(t *testing.T) connect.Config {
 	t.Helper()
+	hosts := emutest.Hosts(t)
 	server, err := pubsubemu.Start(pubsubemu.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +41,8 @@ func servePubSub(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Setenv(connect.PubSubHost, server.Addr())
+	hosts.PubSubHost = server.Addr()
+	return hosts
 }
 
 // managed is a State Manager that serves its HTTP API.
@@ -55,10 +57,9 @@ type managed struct {
 }
 
 // serveManager runs a State Manager with its HTTP API until the test ends.
-func serveManager(t *testing.T, cfg manager.Config) *managed {
+func serveManager(t *testing.T, hosts connect.Config, cfg manager.Config) *managed {
 	t.Helper()
-	hosts := emutest.Hosts(t)
-	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	hideFirestoreHost(t)
 	outside := emutest.Connect(t, hosts)
 	if err := pubsubio.Ensure(t.Context(), outside.PubSub); err != nil {
 		t.Fatal(err)
@@ -146,11 +147,11 @@ func (m *managed) deleteSubscription(topic string) {
 func TestServeManager_IsNotReadyWhileItStops(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
-	servePubSub(t)
+	hosts := withPubSub(t)
 	held := fault.NewGate()
 	defer held.Open()
 	faults.Add(fault.Rule{NamePrefix: "drones/D1", At: fault.Before, Do: fault.Pause(held)})
-	m := serveManager(t, manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Hour)}})
+	m := serveManager(t, hosts, manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Hour)}})
 	m.awaitReady()
 	m.report("D1")
 	if err := held.Arrived(t.Context(), 1); err != nil {
@@ -167,8 +168,8 @@ func TestServeManager_IsNotReadyWhileItStops(t *testing.T) {
 // F-API-01: somebody deletes a subscription under a running State Manager. It is not
 // ready and says what creates the subscription; once that exists, it goes on.
 func TestServeManager_IsUnreadyUntilADeletedSubscriptionIsBack(t *testing.T) {
-	servePubSub(t)
-	m := serveManager(t, manager.Config{})
+	beside(t)
+	m := serveManager(t, withPubSub(t), manager.Config{})
 	store := firestoretx.New(m.outside.Firestore, firestoretx.Config{})
 	applied := func(id domain.DroneID) {
 		m.report(id)

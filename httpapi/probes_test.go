@@ -12,7 +12,6 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/httpapi"
-	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
@@ -21,7 +20,7 @@ import (
 // F-OBS-01
 func TestNewProbes_ServesHealthReadinessAndMetricsOnly(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	hideFirestoreHost(t)
 	clients := emutest.Connect(t, hosts)
 	locks, err := clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
