@@ -1,6 +1,9 @@
 package identity
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -10,9 +13,12 @@ import (
 
 // Caller is who sent a request.
 type Caller struct {
-	// Name is for audits and logs: the verified email address or, without one, the
-	// token's subject.
+	// Name is for audits and logs: the verified email address or, without one, "subject"
+	// and the token's subject.
 	Name string
+	// ID stands for the issuer and the subject. It tells callers apart, whatever their
+	// names.
+	ID string
 	// Method is how the caller proved who it is.
 	Method Method
 	// Until is when the proof ends.
@@ -54,20 +60,32 @@ func (c Caller) May(r Role) bool {
 	return false
 }
 
-// nameOf is the caller's name, in printable characters and of limited length.
+// idOf stands for an issuer's subject, in a few characters.
+func idOf(issuer, subject string) string {
+	sum := sha256.Sum256([]byte(issuer + "\x00" + subject))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// nameOf is the caller's name. Only a verified address stands there as it is.
 func nameOf(c claims, subject string) string {
-	name := c.email()
+	name := legible(c.email())
 	if name == "" {
-		name = subject
+		name = "subject " + legible(subject)
 	}
-	name = strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) {
-			return -1
-		}
-		return r
-	}, name)
 	if runes := []rune(name); len(runes) > domain.MaxActorRunes {
-		name = string(runes[:domain.MaxActorRunes])
+		name = string(runes[:domain.MaxActorRunes-1]) + "…"
 	}
 	return name
+}
+
+// legible quotes a text that may look like another one, because of spaces or of
+// characters that nobody sees.
+func legible(text string) string {
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("@._-+:/|=~#", r)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 	"github.com/jonboulle/clockwork"
 	"go.uber.org/goleak"
 
@@ -45,13 +46,13 @@ func grants(t testing.TB, texts ...string) []identity.Grant {
 	return list
 }
 
-func newGate(t testing.TB, viewers, operators []identity.Grant) *gate {
+func newGate(t testing.TB, viewers, operators []identity.Grant, leeway ...time.Duration) *gate {
 	t.Helper()
 	g := &gate{t: t, key: identitytest.RSA(t, "k1"), clock: clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), log: new(bytes.Buffer)}
 	g.issuer = identitytest.Start(t, g.key)
 	v, err := identity.New(identity.Config{
 		Issuer: g.issuer.URL, Audiences: []string{"other", identitytest.Audience}, Viewers: viewers, Operators: operators,
-		Leeway: time.Minute, Now: g.clock.Now, Log: slog.New(slog.NewTextHandler(g.log, nil)),
+		Leeway: append(leeway, time.Minute)[0], Now: g.clock.Now, Log: slog.New(slog.NewTextHandler(g.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,28 +120,34 @@ func (g *gate) knownSoon(name, token string) {
 
 // F-API-01
 func TestIdentify_GrantsRolesForClaims(t *testing.T) {
-	g := newGate(t, grants(t, "groups=watch", "https://example.org/site=Paris", "level=1000"), grants(t, "email=Ann@example.org", "realm_access.roles=fleet-operator", "admin=true"))
+	g := newGate(t, grants(t, "groups=watch", "https://example.org/site=Paris", "level=1000"), grants(t, "email=Ann@example.org", "email=mark@example.org", "realm_access.roles=fleet-operator", "admin=true"))
 	for _, c := range []struct {
 		name             string
 		claims           identitytest.Claims
 		caller           string
 		viewer, operator bool
 	}{
-		{"no claim that grants a role", nil, "subject-1", false, false},
+		{"no claim that grants a role", nil, "subject subject-1", false, false},
 		{"a verified email, whatever its case", identitytest.Claims{"email": "ann@Example.org", "email_verified": true}, "ann@Example.org", true, true},
-		{"an unverified email", identitytest.Claims{"email": "ann@example.org"}, "subject-1", false, false},
-		{"an email that is refuted", identitytest.Claims{"email": "ann@example.org", "email_verified": false}, "subject-1", false, false},
-		{"a group", identitytest.Claims{"groups": []string{"night", "watch"}}, "subject-1", true, false},
-		{"a group as a text", identitytest.Claims{"groups": "watch"}, "subject-1", true, false},
-		{"a group that only begins alike", identitytest.Claims{"groups": []string{"watchers"}}, "subject-1", false, false},
-		{"a nested claim", identitytest.Claims{"realm_access": map[string]any{"roles": []string{"fleet-operator"}}}, "subject-1", true, true},
-		{"a claim named by a URL", identitytest.Claims{"https://example.org/site": "Paris"}, "subject-1", true, false},
-		{"a claim that is not text", identitytest.Claims{"admin": true}, "subject-1", true, true},
-		{"a number in place of text", identitytest.Claims{"groups": 7}, "subject-1", false, false},
-		{"a number", identitytest.Claims{"level": 1000}, "subject-1", true, false},
-		{"a number in another notation", identitytest.Claims{"level": json.RawMessage("1e3")}, "subject-1", false, false},
-		{"a long name", identitytest.Claims{"sub": strings.Repeat("é", domain.MaxActorRunes+1)}, strings.Repeat("é", domain.MaxActorRunes), false, false},
-		{"a name of several lines", identitytest.Claims{"sub": "a\nb\x1b[31m"}, "ab[31m", false, false},
+		{"an unverified email", identitytest.Claims{"email": "ann@example.org"}, "subject subject-1", false, false},
+		{"an email that is refuted", identitytest.Claims{"email": "ann@example.org", "email_verified": false}, "subject subject-1", false, false},
+		{"a group", identitytest.Claims{"groups": []string{"night", "watch"}}, "subject subject-1", true, false},
+		{"a group as a text", identitytest.Claims{"groups": "watch"}, "subject subject-1", true, false},
+		{"a group that only begins alike", identitytest.Claims{"groups": []string{"watchers"}}, "subject subject-1", false, false},
+		{"a nested claim", identitytest.Claims{"realm_access": map[string]any{"roles": []string{"fleet-operator"}}}, "subject subject-1", true, true},
+		{"a claim named by a URL", identitytest.Claims{"https://example.org/site": "Paris"}, "subject subject-1", true, false},
+		{"a claim that is not text", identitytest.Claims{"admin": true}, "subject subject-1", true, true},
+		{"a number in place of text", identitytest.Claims{"groups": 7}, "subject subject-1", false, false},
+		{"a number", identitytest.Claims{"level": 1000}, "subject subject-1", true, false},
+		{"a number in another notation", identitytest.Claims{"level": json.RawMessage("1e3")}, "subject subject-1", false, false},
+		{"a long name", identitytest.Claims{"sub": strings.Repeat("é", domain.MaxActorRunes+1)}, "subject " + strings.Repeat("é", domain.MaxActorRunes-len("subject …")+2) + "…", false, false},
+		{"a name of several lines", identitytest.Claims{"sub": "a\nb\x1b[31m"}, `subject "a\nb\x1b[31m"`, false, false},
+		{"a subject that looks like an address", identitytest.Claims{"sub": "ann@example.org"}, "subject ann@example.org", false, false},
+		{"a subject with a letter that nobody sees", identitytest.Claims{"sub": "ann\u200b@example.org"}, `subject "ann\u200b@example.org"`, false, false},
+		{"an address with a letter that nobody sees", identitytest.Claims{"email": "ann\u200b@example.org", "email_verified": true}, `"ann\u200b@example.org"`, false, false},
+		{"an address that looks like a subject", identitytest.Claims{"email": "subject ann", "email_verified": true}, `"subject ann"`, false, false},
+		{"a subject that looks like two names", identitytest.Claims{"sub": "bob (by ann@example.org)"}, `subject "bob (by ann@example.org)"`, false, false},
+		{"an address with the Kelvin sign", identitytest.Claims{"email": "mar\u212a@example.org", "email_verified": true}, "mar\u212a@example.org", false, false},
 	} {
 		caller := g.known(c.name, g.token(c.claims))
 		if caller.Name != c.caller || caller.May(identity.Viewer) != c.viewer || caller.May(identity.Operator) != c.operator {
@@ -171,8 +178,27 @@ func TestIdentify_RejectsInvalidTokens(t *testing.T) {
 	g.refused("another audience", g.token(identitytest.Claims{"aud": "somebody-else"}), `audience is ["somebody-else"]`)
 	g.refused("no audience", g.token(identitytest.Claims{"aud": []string{}}), "audience")
 	g.refused("expired", g.token(identitytest.Claims{"exp": now.Add(-61 * time.Second).Unix()}), "expired 2026-11-21T11:58:59Z; get a new one")
-	g.refused("without an expiry", g.token(identitytest.Claims{"exp": nil}), "expired")
-	g.refused("of next week", g.token(identitytest.Claims{"nbf": now.Add(7 * 24 * time.Hour).Unix(), "exp": now.Add(8 * 24 * time.Hour).Unix()}), "not before")
+	g.refused("without an expiry", g.token(identitytest.Claims{"exp": nil}), "no expiry")
+	for _, at := range []string{"1e18", "1e30", "1e308", "-1e18", "-1", "253402300800"} {
+		for _, name := range []string{"exp", "iat", "nbf"} {
+			g.refused(name+" of "+at, g.token(identitytest.Claims{name: json.RawMessage(at)}), "claim "+name+" is "+at+", which is out of range")
+		}
+	}
+	g.refused("valid only after the leeway", g.token(identitytest.Claims{"nbf": now.Add(61 * time.Second).Unix()}), "not valid before 2026-11-21T12:01:01Z")
+	for _, twice := range []string{
+		`"aud":"somebody-else","Aud":"dronefleet"`, `"AUD":"dronefleet"`, `"aud":"somebody-else","aud":"dronefleet"`, `"aud":"dronefleet","groups":"a","Groups":"b"`,
+		`"aud":"dronefleet","email_verified":false,"Email_Verified":true`, `"aud":"dronefleet","realm_access":{"roles":"a","roles":"b"}`, `"aud":"dronefleet","\u017fub":"root"`,
+	} {
+		payload := fmt.Sprintf(`{"iss":%q,"sub":"s","exp":%d,%s}`, g.issuer.URL, now.Add(time.Hour).Unix(), twice)
+		reason := "only in case"
+		if strings.Count(twice, `"aud"`) > 1 || strings.Contains(twice, "realm") {
+			reason = "duplicate key"
+		}
+		g.refused("with "+twice, oidctest.SignIDToken(g.key.Private, g.key.ID, g.key.Algorithm, payload), reason)
+	}
+	g.refused("in Latin-1", oidctest.SignIDToken(g.key.Private, g.key.ID, g.key.Algorithm,
+		fmt.Sprintf(`{"iss":%q,"aud":"dronefleet","sub":"Ren`+"\xe9"+`","exp":%d}`, g.issuer.URL, now.Add(time.Hour).Unix())), "not UTF-8")
+	g.refused("of next week", g.token(identitytest.Claims{"nbf": now.Add(7 * 24 * time.Hour).Unix(), "exp": now.Add(8 * 24 * time.Hour).Unix()}), "not valid before")
 	g.refused("an expiry as text", g.token(identitytest.Claims{"exp": fmt.Sprint(now.Add(time.Hour).Unix())}), "exp is not a number")
 	g.refused("a start as text", g.token(identitytest.Claims{"nbf": fmt.Sprint(now.Unix())}), "nbf is not a number")
 	g.refused("issued in the future", g.token(identitytest.Claims{"iat": now.Add(61 * time.Second).Unix()}), "issued in the future")
@@ -189,11 +215,46 @@ func TestIdentify_RejectsInvalidTokens(t *testing.T) {
 
 	g.known("expired within the leeway", g.token(identitytest.Claims{"exp": now.Add(-59 * time.Second).Unix()}))
 	g.known("issued within the leeway", g.token(identitytest.Claims{"iat": now.Add(59 * time.Second).Unix()}))
+	g.known("valid from a time within the leeway", g.token(identitytest.Claims{"nbf": now.Add(59 * time.Second).Unix()}))
+	g.known("with claims of several cases in a nested object", g.token(identitytest.Claims{"resource_access": map[string]any{"app": 1, "App": 2}}))
 	g.known("issued at a fraction of a second", g.token(identitytest.Claims{"iat": json.RawMessage(fmt.Sprintf("%d.25", now.Unix()))}))
 	g.known("without a time of issue", g.token(identitytest.Claims{"iat": nil}))
 	g.known("several audiences", g.token(identitytest.Claims{"aud": []string{"x", identitytest.Audience}}))
 	if strings.Contains(g.log.String(), parts[1]) {
 		t.Error("the log shows a token")
+	}
+}
+
+// F-API-01: whatever their names, callers are told apart by issuer and subject.
+func TestIdentify_TellsCallersApartByIssuerAndSubject(t *testing.T) {
+	g, other := newGate(t, grants(t, "*"), nil), newGate(t, grants(t, "*"), nil)
+	ann := g.known("ann", g.token(identitytest.Claims{"sub": "1", "email": "ann@example.org", "email_verified": true}))
+	renamed := g.known("ann, renamed", g.token(identitytest.Claims{"sub": "1"}))
+	for name, caller := range map[string]identity.Caller{
+		"a subject like ann's address":     g.known("eve", g.token(identitytest.Claims{"sub": "ann@example.org"})),
+		"ann's address at another subject": g.known("eve", g.token(identitytest.Claims{"sub": "2", "email": "ann@example.org", "email_verified": true})),
+		"ann's subject at another issuer":  other.known("eve", other.token(identitytest.Claims{"sub": "1"})),
+	} {
+		if caller.ID == ann.ID {
+			t.Errorf("%s counts as ann", name)
+		}
+	}
+	if renamed.ID != ann.ID || ann.ID == "" {
+		t.Errorf("ann's ids: %q and %q", ann.ID, renamed.ID)
+	}
+}
+
+// F-API-01: the leeway holds where it is 0 or more than the library's own five minutes.
+func TestIdentify_HasOneLeewayForAllTimes(t *testing.T) {
+	for _, leeway := range []time.Duration{0, 5 * time.Minute} {
+		g := newGate(t, grants(t, "*"), nil, leeway)
+		within, beyond := g.clock.Now().Add(leeway), g.clock.Now().Add(leeway+time.Second)
+		for _, name := range []string{"iat", "nbf"} {
+			g.known(fmt.Sprint(name, " within ", leeway), g.token(identitytest.Claims{name: within.Unix()}))
+			g.refused(fmt.Sprint(name, " beyond ", leeway), g.token(identitytest.Claims{name: beyond.Unix()}), "check the clocks")
+		}
+		g.known(fmt.Sprint("expired within ", leeway), g.token(identitytest.Claims{"exp": g.clock.Now().Add(-leeway).Unix()}))
+		g.refused(fmt.Sprint("expired beyond ", leeway), g.token(identitytest.Claims{"exp": g.clock.Now().Add(-leeway - time.Second).Unix()}), "expired")
 	}
 }
 

@@ -111,6 +111,7 @@ type flow struct {
 // session is a browser that has signed in.
 type session struct {
 	Name  string
+	ID    string
 	Roles []Role
 	Began time.Time
 	Until time.Time
@@ -194,11 +195,14 @@ func (s *SignIn) Session(sealed string) (caller Caller, successor string, lasts 
 	if !s.sessions.open(sealed, &old) {
 		return Caller{}, "", 0, &TokenError{"the session is not one of this site, or its key is no longer accepted; sign in again"}
 	}
+	if old.ID == "" {
+		return Caller{}, "", 0, &TokenError{"the session is of an earlier version; sign in again"}
+	}
 	now := s.now()
 	if !now.Before(old.Until) {
 		return Caller{}, "", 0, &TokenError{fmt.Sprintf("the session ended %s; sign in again", old.Until.UTC().Format(time.RFC3339))}
 	}
-	caller = Caller{Name: old.Name, Method: Session, Until: old.Until, roles: old.Roles}
+	caller = Caller{Name: old.Name, ID: old.ID, Method: Session, Until: old.Until, roles: old.Roles}
 	if old.Until.Sub(now) < s.cfg.SessionFor/2 && old.Until.Before(old.Began.Add(s.cfg.SessionEnd)) {
 		successor, lasts, err = s.seal(caller, old.Began)
 		caller.Until = now.Add(lasts)
@@ -209,7 +213,7 @@ func (s *SignIn) Session(sealed string) (caller Caller, successor string, lasts 
 // seal makes a caller's session.
 func (s *SignIn) seal(c Caller, began time.Time) (sealed string, lasts time.Duration, err error) {
 	lasts = min(s.cfg.SessionFor, began.Add(s.cfg.SessionEnd).Sub(s.now()))
-	sealed, err = s.sessions.seal(session{c.Name, c.roles, began, s.now().Add(lasts)})
+	sealed, err = s.sessions.seal(session{c.Name, c.ID, c.roles, began, s.now().Add(lasts)})
 	if err != nil {
 		return "", 0, fmt.Errorf("seal a session: %w", err)
 	}
