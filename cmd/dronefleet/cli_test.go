@@ -27,6 +27,9 @@ func TestDronefleet_RefusesInOneLine(t *testing.T) {
 		parts []string
 	}{
 		{2, "emulators --firestore=0.0.0.0:0", []string{"--firestore", "loopback"}},
+		{2, "emulators --pubsub=0.0.0.0:0", []string{"pubsub (flag --pubsub)", "loopback", "--insecure-emulators"}},
+		{2, "emulators --firestore=:0", []string{"firestore (flag --firestore)", "loopback", "--insecure-emulators"}},
+		{2, "dev --pubsub-addr=0.0.0.0:0", []string{"pubsub-addr (flag --pubsub-addr)", "loopback"}},
 		{2, "dev --firestore-addr=0.0.0.0:0", []string{"firestore-addr (flag --firestore-addr)", "loopback"}},
 		{2, "dev --seed=-1", []string{"seed (flag --seed)", "0 or more"}},
 		{2, "emulators --firestore=8081", []string{"firestore (flag --firestore)", "host:port"}},

@@ -12,6 +12,7 @@ import (
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/input"
 	"github.com/dronefleet/dronefleet/sim/devrun"
@@ -19,10 +20,20 @@ import (
 
 type emulatorsCommand struct {
 	cli.Logging
-	Firestore string `help:"Address of Firestore." default:"127.0.0.1:8081" check:"listen on loopback"`
-	Pubsub    string `help:"Address of Pub/Sub." default:"127.0.0.1:8085" check:"listen"`
-	DataDir   string `help:"Keep all data in this directory; default memory only." placeholder:"DIR" type:"path"`
-	Indexes   string `help:"Index configuration that queries need, as in production; default the fleet's own, \"off\" for no check." placeholder:"FILE|off"`
+	Firestore         string `help:"Address of Firestore." default:"127.0.0.1:8081" check:"listen"`
+	Pubsub            string `help:"Address of Pub/Sub." default:"127.0.0.1:8085" check:"listen"`
+	InsecureEmulators bool   `help:"Let other machines read and change everything: the emulators ask for no credentials."`
+	DataDir           string `help:"Keep all data in this directory; default memory only." placeholder:"DIR" type:"path"`
+	Indexes           string `help:"Index configuration that queries need, as in production; default the fleet's own, \"off\" for no check." placeholder:"FILE|off"`
+}
+
+// Check implements config.Checker.
+func (c *emulatorsCommand) Check(r *config.Report) {
+	for name, addr := range map[string]string{"firestore": c.Firestore, "pubsub": c.Pubsub} {
+		if err := config.CheckLoopback(addr); err != nil && !c.InsecureEmulators {
+			r.Refuse(name, "%q %s, or --insecure-emulators", addr, err)
+		}
+	}
 }
 
 // Run serves both emulators until interrupted.
@@ -32,12 +43,12 @@ func (c *emulatorsCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	log := c.Logger(os.Stderr)
-	fs, err := firestoreemu.Start(firestoreemu.Options{Addr: c.Firestore, DataDir: c.directory("firestore"), Indexes: indexes, Logger: log})
+	fs, err := firestoreemu.Start(firestoreemu.Options{Addr: c.Firestore, AnyAddress: c.InsecureEmulators, DataDir: c.directory("firestore"), Indexes: indexes, Logger: log})
 	if err != nil {
 		return devrun.Unserved("--firestore", err)
 	}
 	defer func() { err = errors.Join(err, fs.Close()) }()
-	ps, err := pubsubemu.Start(pubsubemu.Options{Addr: c.Pubsub, DataDir: c.directory("pubsub"), Logger: log})
+	ps, err := pubsubemu.Start(pubsubemu.Options{Addr: c.Pubsub, AnyAddress: c.InsecureEmulators, DataDir: c.directory("pubsub"), Logger: log})
 	if err != nil {
 		return devrun.Unserved("--pubsub", err)
 	}

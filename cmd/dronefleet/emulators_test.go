@@ -8,6 +8,15 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
+// With the flag that says so, other machines reach the servers.
+func TestEmulators_ListenEverywhereOnlyIfTold(t *testing.T) {
+	p := dronefleet.Start(t, connect.Config{}, "emulators", "--firestore=0.0.0.0:0", "--pubsub=0.0.0.0:0", "--insecure-emulators")
+	if hosts := p.Hosts(); strings.HasPrefix(hosts.FirestoreHost, "127.") || strings.HasPrefix(hosts.PubSubHost, "127.") {
+		t.Errorf("listening on %s and %s", hosts.FirestoreHost, hosts.PubSubHost)
+	}
+	p.Interrupt()
+}
+
 // Clients find the two servers by the printed lines, and a data directory keeps their data.
 func TestEmulators_ServeAndKeepTheirData(t *testing.T) {
 	dir := t.TempDir()

@@ -19,6 +19,9 @@ type Options struct {
 	// Addr is the loopback address to listen on; default "127.0.0.1:0", a free
 	// port.
 	Addr string
+	// AnyAddress lets Addr be one that other machines reach. The server checks no
+	// credentials.
+	AnyAddress bool
 	// InProcess lets the server listen on no port. Only Server.Dial and
 	// Server.Client reach it.
 	InProcess bool
@@ -149,8 +152,8 @@ func (o Options) validate() error {
 	if err != nil {
 		return fmt.Errorf("firestoreemu: Addr %q: %w; want host:port on loopback", o.Addr, err)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("firestoreemu: Addr %q is not loopback, but the server checks no credentials; use 127.0.0.1", o.Addr)
+	if ip := net.ParseIP(host); !o.AnyAddress && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("firestoreemu: Addr %q is not loopback, but the server checks no credentials; use 127.0.0.1, or set AnyAddress", o.Addr)
 	}
 	return nil
 }

@@ -48,6 +48,23 @@ func TestServer_Client(t *testing.T) {
 }
 
 // A server in process takes no port.
+// The server checks no credentials, so it listens for other machines only if told to.
+func TestStart_ListensOnLoopback(t *testing.T) {
+	for part, opts := range map[string]pubsubemu.Options{
+		"not loopback":   {Addr: "0.0.0.0:0"},
+		"want host:port": {Addr: "nonsense"},
+		"":               {Addr: "0.0.0.0:0", AnyAddress: true},
+	} {
+		server, err := pubsubemu.Start(opts)
+		if part == "" && err == nil {
+			err = server.Close()
+		}
+		if part == "" && err != nil || part != "" && (err == nil || !strings.Contains(err.Error(), part)) {
+			t.Errorf("%+v: error %v, want %q", opts, err, part)
+		}
+	}
+}
+
 func TestStart_InProcess(t *testing.T) {
 	server := pubsubemu.StartT(t, pubsubemu.Options{InProcess: true})
 	if _, _, err := net.SplitHostPort(server.Addr()); err == nil {

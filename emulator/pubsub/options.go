@@ -1,7 +1,9 @@
 package pubsubemu
 
 import (
+	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -12,9 +14,11 @@ import (
 // Options configure a server. The zero value is a server in memory on a free
 // loopback port.
 type Options struct {
-	// Addr is the TCP address to listen on; default "127.0.0.1:0", a free port. The
-	// server checks no credentials.
+	// Addr is the loopback address to listen on; default "127.0.0.1:0", a free port.
 	Addr string
+	// AnyAddress lets Addr be one that other machines reach. The server checks no
+	// credentials.
+	AnyAddress bool
 	// InProcess lets the server listen on no port. Only Server.Dial and
 	// Server.Client reach it.
 	InProcess bool
@@ -53,6 +57,24 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
+}
+
+// check refuses an address that other machines reach, unless that is wanted.
+func (o Options) check() error {
+	if o.InProcess {
+		if o.Addr != "" {
+			return fmt.Errorf("pubsub emulator: Addr %q is set, but InProcess listens on no port; set only one of them", o.Addr)
+		}
+		return nil
+	}
+	host, _, err := net.SplitHostPort(o.Addr)
+	if err != nil {
+		return fmt.Errorf("pubsub emulator: Addr %q: %w; want host:port on loopback", o.Addr, err)
+	}
+	if ip := net.ParseIP(host); !o.AnyAddress && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("pubsub emulator: Addr %q is not loopback, but the server checks no credentials; use 127.0.0.1, or set AnyAddress", o.Addr)
+	}
+	return nil
 }
 
 // Errors of Start that concern DataDir, for errors.Is.

@@ -66,10 +66,10 @@ type Server struct {
 // the address is taken, or when DataDir is unusable, in use (ErrInUse) or damaged
 // (ErrDamaged).
 func Start(opts Options) (*Server, error) {
-	if opts.InProcess && opts.Addr != "" {
-		return nil, fmt.Errorf("pubsub emulator: Addr %q is set, but InProcess listens on no port; set only one of them", opts.Addr)
-	}
 	opts = opts.withDefaults()
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
 	s := &Server{
 		opts:          opts,
 		faults:        fault.New(opts.Seed),

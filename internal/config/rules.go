@@ -40,7 +40,7 @@ func parseRule(text string) (rule, error) {
 	case "listen":
 		return textual("host:port, port 0 for a free one", func(v string) error { return checkAddress(v, 0) }), nil
 	case "listen on loopback":
-		return textual("host:port of this machine, port 0 for a free one", checkLoopback), nil
+		return textual("host:port of this machine, port 0 for a free one", CheckLoopback), nil
 	case "listen or off":
 		return textual("host:port, port 0 for a free one, or off", func(v string) error {
 			if v == "off" {
@@ -79,7 +79,8 @@ func checkAddress(v string, lowest int) error {
 	return nil
 }
 
-func checkLoopback(v string) error {
+// CheckLoopback refuses an address that other machines reach.
+func CheckLoopback(v string) error {
 	if err := checkAddress(v, 0); err != nil {
 		return err
 	}
