@@ -76,6 +76,8 @@ func TestImages_BinariesAreStatic(t *testing.T) {
 	}
 }
 
+var imageDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
 var goDirective = regexp.MustCompile(`(?m)^go (\S+)$`)
 
 // The build image has at least the Go version that go.mod requires.
@@ -96,7 +98,11 @@ func TestImages_AreBuiltWithOurGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tag, ok := strings.CutPrefix(s.from, "golang:")
+	base, digest, _ := strings.Cut(s.from, "@")
+	if !imageDigest.MatchString(digest) {
+		t.Errorf("built on %s, which somebody can replace; name its digest", s.from)
+	}
+	tag, ok := strings.CutPrefix(base, "golang:")
 	got, _, _ := strings.Cut(tag, "-")
 	if !ok || strings.Count(got, ".") != 2 || version.Compare("go"+got, "go"+asked[1]) < 0 {
 		t.Errorf("built on %s; want golang:, all three numbers, and at least the %s of go.mod", s.from, asked[1])

@@ -293,6 +293,18 @@ func checkStart(name string, d deployment, c *cluster, w *world) []string {
 		ports[p.Name] = p.ContainerPort
 	}
 	complain(!strings.Contains(config, "http-addr: :"+strconv.Itoa(ports["http"])), "does not listen where its port http is")
+	var api struct {
+		Metrics string   `yaml:"metrics-access"`
+		Hosts   []string `yaml:"http-hosts"`
+	}
+	complain(yaml.Unmarshal([]byte(config), &api) != nil, "has settings that cannot be read")
+	_, scraped := c.monitoring["dronefleet-"+name]
+	complain(scraped && api.Metrics != "open", "keeps its metrics from the collector")
+	for service := range c.services {
+		for _, host := range []string{service, service + ".dronefleet", service + ".dronefleet.svc", service + ".dronefleet.svc.cluster.local"} {
+			complain(service == name && !slices.Contains(api.Hosts, host), "refuses callers of its service "+host)
+		}
+	}
 	return found
 }
 
@@ -360,6 +372,9 @@ func TestKubernetes_MistakesAreFound(t *testing.T) {
 		{"statemanager.yaml", "args: [serve]", "args: [serve, --shards=2]", "cannot start"},
 		{"statemanager.yaml", "HTTP_ADDR", "HTTP_ADDRESS", "sets HTTP_ADDRESS"},
 		{"statemanager.yaml", `value: ":8080"`, `value: ":8081"`, "does not listen"},
+		{"statemanager.yaml", "value: open", "value: local", "keeps its metrics from the collector"},
+		{"optimizer.yaml", "DRONEFLEET_METRICS_ACCESS", "DRONEFLEET_LOG_LEVEL", "cannot start"},
+		{"statemanager.yaml", "statemanager.dronefleet.svc,", "", "refuses callers of its service statemanager.dronefleet.svc"},
 		{"statemanager.yaml", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "may write"},
 		{"statemanager.yaml", "runAsNonRoot: true", "runAsNonRoot: false", "run as root"},
 		{"statemanager.yaml", "runAsUser: 65532", "runAsUser: 0", "run as root"},

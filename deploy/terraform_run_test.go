@@ -163,6 +163,9 @@ func checkTokens(name, config string, way map[string]cty.Value) []string {
 		ClientID  string   `yaml:"oidc-client-id"`
 		PublicURL string   `yaml:"public-url"`
 		IAP       string   `yaml:"iap-audience"`
+		ByProxy   []string `yaml:"iap-viewer"`
+		Proxied   []string `yaml:"iap-operator"`
+		Hosts     []string `yaml:"http-hosts"`
 		Reads     float64  `yaml:"rate-reads"`
 		Commands  float64  `yaml:"rate-commands"`
 		Streams   int      `yaml:"max-streams"`
@@ -170,17 +173,19 @@ func checkTokens(name, config string, way map[string]cty.Value) []string {
 		Origins   []string `yaml:"cors-origins"`
 		Metrics   string   `yaml:"metrics-access"`
 	}
-	want := settings{Metrics: "open", Reads: 20, Commands: 2, Streams: 20, Proxies: []string{"169.254.0.0/16"}}
+	want := settings{Metrics: "local", Hosts: []string{"*.run.app"}, Reads: 20, Commands: 2, Streams: 20, Proxies: []string{"169.254.0.0/16"}}
 	if oidc, given := way["oidc"]; given {
 		want.Audiences, want.Viewers, want.Operators = texts(oidc.GetAttr("audiences")), texts(oidc.GetAttr("viewers")), texts(oidc.GetAttr("operators"))
 	}
 	if iap, given := way["iap"]; given {
 		want.IAP = iap.GetAttr("audience").AsString()
-		want.Viewers, want.Operators = append(want.Viewers, texts(iap.GetAttr("viewers"))...), append(want.Operators, texts(iap.GetAttr("operators"))...)
+		want.ByProxy, want.Proxied = texts(iap.GetAttr("viewers")), texts(iap.GetAttr("operators"))
+	}
+	if hosts, given := way["http_hosts"]; given {
+		want.Hosts = append(want.Hosts, texts(hosts)...)
 	}
 	if browsers, given := way["sign_in"]; given {
 		want.ClientID, want.PublicURL = browsers.GetAttr("client_id").AsString(), browsers.GetAttr("public_url").AsString()
-		want.Metrics = "local"
 	}
 	if rates, given := way["rate_limits"]; given {
 		want.Reads, _ = rates.GetAttr("reads").AsBigFloat().Float64()
@@ -284,6 +289,8 @@ func checkService(name string, i tfmodule.Instance, template tfmodule.Block) []s
 	startup, _ := c.Only("startup_probe")
 	ready, _ := startup.Only("http_get")
 	complain(ready.Text("path") != "/readyz", "takes over before it is ready")
+	host, _ := ready.Only("http_headers")
+	complain(host.Text("name") != "Host" || host.Text("value") != "localhost", "has a probe that does not name the host localhost, and is refused")
 	liveness, _ := c.Only("liveness_probe")
 	alive, _ := liveness.Only("http_get")
 	complain(alive.Text("path") != "/healthz", "is not restarted when it hangs, or is restarted in every outage of Firestore")

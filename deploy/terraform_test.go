@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -135,7 +136,7 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run, tokens":         settings(map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=CN=nurses,OU=Groups", "groups=operators")}),
 	"Cloud Run, browsers": settings(map[string]cty.Value{
 		"oidc":    tokens("https://accounts.example.com", "fleet", "hd=example.com", "groups=operators"),
-		"sign_in": signIn("client-1", "https://fleet.example.com", "client-secret", "session-key"), "iap": proxied("/projects/1/apps/fleet", "*"),
+		"sign_in": signIn("client-1", "https://fleet.example.com", "client-secret", "session-key"), "iap": proxied("/projects/1/apps/fleet", "groups=nurses"), "http_hosts": textList("fleet.example.com", "*.example.org"),
 		"rate_limits": rates(50, 0.5, 0), "trusted_proxies": textList("169.254.0.0/16", "203.0.113.7"), "cors_origins": textList("https://board.example.com", "http://localhost:3000"),
 	}),
 	"Cloud Run, Identity-Aware Proxy": settings(map[string]cty.Value{
@@ -246,6 +247,18 @@ func TestTerraform_PinsTheProviderItWasCheckedWith(t *testing.T) {
 	if got := m.ProviderVersions()["google"]; got != w.schema.Version {
 		t.Errorf("versions.tf asks for google %q; the schema in testdata is of %q", got, w.schema.Version)
 	}
+	lock, err := os.ReadFile(terraform + "/.terraform.lock.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := regexp.MustCompile(`(?s)^provider "registry\.terraform\.io/hashicorp/google" \{\n  version     = "(\S+)"\n  constraints = "(\S+)"\n  hashes = \[\n((?:    "zh:[0-9a-f]{64}",\n)+)`).
+		FindSubmatch(regexp.MustCompile(`(?m)^(#.*)?\n`).ReplaceAll(lock, nil))
+	if pinned == nil {
+		t.Fatalf("the lock file does not pin the provider's checksums:\n%s", lock)
+	}
+	if string(pinned[1]) != w.schema.Version || string(pinned[2]) != w.schema.Version {
+		t.Errorf("the lock file is of google %s (%s), want %s", pinned[1], pinned[2], w.schema.Version)
+	}
 }
 
 // Every variable with a validation refuses bad values with a message that names the
@@ -284,6 +297,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		},
 		"sign_in":             {signIn("c", "https://fleet.example.com", "s", "k")}, // oidc is missing; see below
 		"iap":                 {proxied("fleet", "*"), proxied("/projects/1/apps/fleet")},
+		"http_hosts":          {textList("*"), textList("https://fleet.example.com"), textList("fleet.example.com:80")},
 		"rate_limits":         {rates(-1, 2, 20), rates(20, -2, 20), rates(20, 2, 1.5)},
 		"trusted_proxies":     {textList("proxy.example.com"), textList("10.0.0.0/8/1"), textList("*")},
 		"cors_origins":        {textList("*"), textList("https://board.example.com/"), textList("board.example.com"), textList("https://Board.example.com")},
@@ -322,6 +336,10 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		if _, err := m.Evaluate(settings(with), computed); err == nil || !strings.Contains(err.Error(), "sign_in") {
 			t.Errorf("sign_in = %#v is answered with: %v", v, err)
 		}
+	}
+	both := map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=a", ""), "iap": proxied("/projects/1/apps/fleet", "*")}
+	if _, err := m.Evaluate(settings(both), computed); err == nil || !strings.Contains(err.Error(), "iap") {
+		t.Errorf("* beside oidc and iap is answered with: %v", err)
 	}
 	if _, err := m.Evaluate(settings(map[string]cty.Value{"otlp_endpoint": cty.StringVal("")}), computed); err == nil {
 		t.Error("otlp_headers_secret without otlp_endpoint is taken")

@@ -27,25 +27,27 @@ locals {
   # Without a token issuer and without the Identity-Aware Proxy the API relies on
   # Cloud Run, which admits only api_invokers. Commas are escaped because they separate
   # the entries of a list, and names of directory groups contain some.
-  viewers   = distinct(concat(var.oidc == null ? [] : var.oidc.viewers, var.iap == null ? [] : var.iap.viewers))
-  operators = distinct(concat(var.oidc == null ? [] : var.oidc.operators, var.iap == null ? [] : var.iap.operators))
   api_environment = merge(
-    var.oidc != null || var.iap != null ? {
-      DRONEFLEET_OIDC_VIEWER   = join(",", [for v in local.viewers : replace(v, ",", "\\,")])
-      DRONEFLEET_OIDC_OPERATOR = join(",", [for o in local.operators : replace(o, ",", "\\,")])
-    } : { DRONEFLEET_INSECURE_HTTP = "true" },
+    var.oidc != null || var.iap != null ? {} : { DRONEFLEET_INSECURE_HTTP = "true" },
     var.oidc == null ? {} : {
       DRONEFLEET_OIDC_ISSUER   = var.oidc.issuer
       DRONEFLEET_OIDC_AUDIENCE = join(",", [for a in var.oidc.audiences : replace(a, ",", "\\,")])
+      DRONEFLEET_OIDC_VIEWER   = join(",", [for v in var.oidc.viewers : replace(v, ",", "\\,")])
+      DRONEFLEET_OIDC_OPERATOR = join(",", [for o in var.oidc.operators : replace(o, ",", "\\,")])
     },
     var.sign_in == null ? {} : {
       DRONEFLEET_OIDC_CLIENT_ID = var.sign_in.client_id
       DRONEFLEET_PUBLIC_URL     = var.sign_in.public_url
-      # Cloud Run admits everybody then; the collector is in the same instance.
-      DRONEFLEET_METRICS_ACCESS = "local"
     },
-    var.iap == null ? {} : { DRONEFLEET_IAP_AUDIENCE = var.iap.audience },
+    var.iap == null ? {} : {
+      DRONEFLEET_IAP_AUDIENCE = var.iap.audience
+      DRONEFLEET_IAP_VIEWER   = join(",", [for v in var.iap.viewers : replace(v, ",", "\\,")])
+      DRONEFLEET_IAP_OPERATOR = join(",", [for o in var.iap.operators : replace(o, ",", "\\,")])
+    },
     {
+      # The service's own names, whose hash nobody knows before it exists. All of
+      # run.app is Google's, so no page can point one of them elsewhere.
+      DRONEFLEET_HTTP_HOSTS    = join(",", concat(["*.run.app"], var.http_hosts))
       DRONEFLEET_RATE_READS    = tostring(var.rate_limits.reads)
       DRONEFLEET_RATE_COMMANDS = tostring(var.rate_limits.commands)
       DRONEFLEET_MAX_STREAMS   = tostring(var.rate_limits.streams)
@@ -72,7 +74,7 @@ locals {
       statemanager = {
         image  = var.statemanager_image
         args   = ["serve"]
-        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.watch_environment)
+        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_METRICS_ACCESS = "local", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.watch_environment)
         secret = merge(local.secret_environment, local.sign_in_secrets)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max
@@ -84,7 +86,7 @@ locals {
       optimizer = {
         image  = var.optimizer_image
         args   = ["run"]
-        env    = merge(local.environment, { HTTP_ADDR = ":8080" })
+        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_METRICS_ACCESS = "local" })
         secret = local.secret_environment
         min    = var.optimizer_instances
         max    = var.optimizer_instances
@@ -164,7 +166,8 @@ resource "google_cloud_run_v2_service" "fleet" {
         }
       }
 
-      # A revision that cannot reach Firestore and Pub/Sub never takes over.
+      # A revision that cannot reach Firestore and Pub/Sub never takes over. Only
+      # /healthz answers to every host.
       startup_probe {
         period_seconds    = 5
         timeout_seconds   = 5
@@ -172,6 +175,10 @@ resource "google_cloud_run_v2_service" "fleet" {
         http_get {
           path = "/readyz"
           port = 8080
+          http_headers {
+            name  = "Host"
+            value = "localhost"
+          }
         }
       }
 

@@ -209,8 +209,24 @@ variable "iap" {
   default     = null
 
   validation {
+    condition     = var.iap == null || var.oidc == null || try(!contains(concat(var.oidc.viewers, var.oidc.operators, var.iap.viewers, var.iap.operators), "*"), false)
+    error_message = "oidc and iap are both given, and one has *, which does not say who may come in which way; give CLAIM=VALUE."
+  }
+
+  validation {
     condition     = var.iap == null || try(startswith(var.iap.audience, "/projects/") && length(concat(var.iap.viewers, var.iap.operators)) > 0, false)
     error_message = "iap needs an audience such as /projects/NUMBER/global/backendServices/ID, and at least one viewer or operator."
+  }
+}
+
+variable "http_hosts" {
+  description = "Host names of the HTTP API besides Cloud Run's own and that of sign_in, such as the load balancer's. Requests for other hosts are refused."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for h in var.http_hosts : can(regex("^([*][.])?[a-z0-9.-]+$", h))])
+    error_message = "http_hosts has an entry that is not a name such as fleet.example.org or *.example.org."
   }
 }
 

@@ -1,5 +1,5 @@
 # Providers are pinned to the version this configuration was checked against;
-# .terraform.lock.hcl, which "terraform init" writes, pins their checksums.
+# .terraform.lock.hcl pins their checksums.
 terraform {
   required_version = ">= 1.9.0, < 2.0.0"
 
