@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +14,12 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 )
 
-// Access says who may call what. The zero value requires no credentials, answers
-// only requests for this machine's names, and allows no changes: a change must name
-// who made it.
+// Access says who may call what. The zero value requires no credentials and allows no
+// changes: a change must name who made it.
 type Access struct {
 	// Verifier, if set, makes every path require a bearer token: a viewer's to
-	// read, an operator's to change. /healthz, /readyz and, unless Metrics says
-	// otherwise, /metrics stay open.
+	// read, an operator's to change. /healthz and /readyz stay open; Metrics says who
+	// may read /metrics.
 	Verifier *identity.Verifier
 	// SignIn, if set beside a Verifier, lets browsers sign in at the same issuer.
 	SignIn *identity.SignIn
@@ -34,9 +34,9 @@ type Access struct {
 	Proxies []Proxy
 	// Origins are those whose pages may read answers, besides the API's own.
 	Origins []Origin
-	// AnyHost answers requests without credentials for any host name, not only for
-	// this machine's. It has no effect if credentials are required.
-	AnyHost bool
+	// Hosts are those that requests may name, besides this machine's names and the
+	// site's own. /healthz answers for all.
+	Hosts []Host
 }
 
 // open reports whether no credentials are required.
@@ -46,9 +46,9 @@ func (a Access) open() bool { return a.Verifier == nil && a.IAP == nil }
 type MetricsAccess string
 
 const (
-	MetricsOpen   MetricsAccess = "open"   // everybody; the default
+	MetricsOpen   MetricsAccess = "open"   // everybody
 	MetricsViewer MetricsAccess = "viewer" // viewers and operators
-	MetricsLocal  MetricsAccess = "local"  // collectors on the same machine or in the same pod
+	MetricsLocal  MetricsAccess = "local"  // collectors on the same machine or in the same pod; the default
 	MetricsOff    MetricsAccess = "off"    // nobody
 )
 
@@ -78,43 +78,44 @@ func callerOf(ctx context.Context) identity.Caller {
 }
 
 // guard passes requests of callers with the endpoint's role to h, within the caller's
-// limits. A request without valid credentials counts for its address.
+// limits. Every other request counts for its address, even where the endpoint itself has
+// no limit.
 func (a *API) guard(e endpoint, h http.Handler) http.Handler {
-	if e.role == "" {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			a.pass(w, r, a.addressOf(r), e.budget(), h)
-		})
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller, err := a.admit(e.role, w, r)
-		switch {
-		case err != nil && asProblem(err).Status >= http.StatusInternalServerError:
-			a.refuse(w, r, err)
-		case err != nil:
-			a.pass(w, r, a.addressOf(r), e.budget(), a.rejecting(err))
-		default:
-			payer := caller.Name
-			if caller.Method == identity.NoMethod {
-				payer = a.addressOf(r)
+		caller, err := a.admit(e, w, r)
+		if err != nil {
+			budget := ratelimit.Reads
+			if e.budget() == ratelimit.Commands {
+				budget = ratelimit.Commands
 			}
-			a.pass(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), payer, e.budget(), h)
+			a.pass(w, r, a.payerOf(r, identity.Caller{}), budget, a.rejecting(err))
+			return
 		}
+		a.pass(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), a.payerOf(r, caller), e.budget(), h)
 	})
 }
 
 // rejecting logs and answers a request that must not be served.
 func (a *API) rejecting(err error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.log.InfoContext(r.Context(), "HTTP request rejected", slog.String("path", r.URL.EscapedPath()),
-			slog.Int("status", asProblem(err).Status), slog.String("remote", r.RemoteAddr), slog.Any("err", err))
+		if status := asProblem(err).Status; status < http.StatusInternalServerError { // refuse logs the others
+			a.quiet.request(r.Context(), slog.LevelInfo, "HTTP request rejected", r, status, err)
+		}
 		a.refuse(w, r, err)
 	})
 }
 
 // admit identifies the caller and checks its role.
-func (a *API) admit(role identity.Role, w http.ResponseWriter, r *http.Request) (identity.Caller, error) {
-	if a.access.open() {
-		return identity.Anybody(), a.admitUnknown(role, r)
+func (a *API) admit(e endpoint, w http.ResponseWriter, r *http.Request) (identity.Caller, error) {
+	switch {
+	case e.path == healthPath:
+		return identity.Anybody(), nil
+	case e.role == "":
+		return identity.Anybody(), a.checkPage(r)
+	case a.access.open() && e.role != identity.Viewer:
+		return identity.Caller{}, problem(http.StatusForbidden, "changes require authentication; set --oidc-issuer, or use the command statemanager")
+	case a.access.open():
+		return identity.Anybody(), a.checkPage(r)
 	}
 	caller, err := a.identify(w, r)
 	if refused, is := errors.AsType[*identity.TokenError](err); is {
@@ -126,33 +127,16 @@ func (a *API) admit(role identity.Role, w http.ResponseWriter, r *http.Request) 
 		return identity.Caller{}, err
 	}
 	if caller.Method != identity.Token { // the browser adds the credentials, whatever page asks
-		if err := a.checkOrigin(r); err != nil {
+		if err := cmp.Or(a.checkOrigin(r), a.checkPage(r)); err != nil {
 			return identity.Caller{}, err
 		}
 	}
-	if !caller.May(role) {
-		p := problem(http.StatusForbidden, "%s lacks the required role %s; ask the administrator of the State Manager for it", caller.Name, role)
-		p.headers = map[string]string{authenticate: challenge("insufficient_scope", "role "+string(role)+" is missing")}
+	if !caller.May(e.role) {
+		p := problem(http.StatusForbidden, "%s lacks the required role %s; ask the administrator of the State Manager for it", caller.Name, e.role)
+		p.headers = map[string]string{authenticate: challenge("insufficient_scope", "role "+string(e.role)+" is missing")}
 		return identity.Caller{}, p
 	}
 	return caller, nil
-}
-
-// admitUnknown judges a request when no credentials are required. A request for
-// another host name comes from a browser on this machine: a web page can point a
-// name of its own at the loopback address to read what is served there.
-func (a *API) admitUnknown(role identity.Role, r *http.Request) error {
-	if role != identity.Viewer {
-		return problem(http.StatusForbidden, "changes require authentication; set --oidc-issuer, or use the command statemanager")
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if !a.access.AnyHost && !isThisMachine(host) {
-		return problem(http.StatusForbidden, "host %.128q not served without credentials; use localhost, or set --oidc-issuer or --insecure-http", r.Host)
-	}
-	return nil
 }
 
 // identify verifies the credentials of a request: the proxy's, a token, or a session,

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -24,6 +26,7 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -65,7 +68,7 @@ type guarded struct {
 var (
 	asNobody   = identitytest.Claims{"sub": "nobody-1"}
 	asViewer   = identitytest.Claims{"groups": []string{"watch"}}
-	asOperator = identitytest.Claims{"email": "ann@example.org", "email_verified": true}
+	asOperator = identitytest.Claims{"sub": "ann-1", "email": "ann@example.org", "email_verified": true}
 )
 
 func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*guarded, *httpapi.Access)) *guarded {
@@ -184,7 +187,7 @@ func TestAPI_RequiresViewerToReadAndOperatorToChange(t *testing.T) {
 			if a := g.asks("", "GET", path, "", 401, "send one header"); a.challenge != `Bearer realm="dronefleet"` {
 				t.Errorf("%s: challenge %q", path, a.challenge)
 			}
-			a := g.asks(nobody, "GET", path, "", 403, "nobody-1 lacks the required role viewer")
+			a := g.asks(nobody, "GET", path, "", 403, "subject nobody-1 lacks the required role viewer")
 			if a.challenge != `Bearer realm="dronefleet", error="insufficient_scope", error_description="role viewer is missing"` {
 				t.Errorf("%s: challenge %q", path, a.challenge)
 			}
@@ -192,7 +195,7 @@ func TestAPI_RequiresViewerToReadAndOperatorToChange(t *testing.T) {
 			changes++
 			g.asks("", e.Method, path, body, 401)
 			g.asks(nobody, e.Method, path, body, 403, "role operator")
-			g.asks(viewer, e.Method, path, body, 403, "subject-1 lacks the required role operator")
+			g.asks(viewer, e.Method, path, body, 403, "subject subject-1 lacks the required role operator")
 			g.asks(operator, "GET", path, "", 405, "use POST")
 		}
 	}
@@ -227,8 +230,9 @@ func TestAPI_RestrictsMetrics(t *testing.T) {
 	off.asks(off.token(asOperator), "GET", "/metrics", "", 404)
 }
 
+// F-API-01: metrics are closed unless somebody opens them.
 func TestAPI_KeepsMetricsOnThisMachine(t *testing.T) {
-	api := httpapi.New(httpapi.Config{Access: httpapi.Access{Metrics: httpapi.MetricsLocal}, Meter: meter.New()})
+	api := httpapi.New(httpapi.Config{Meter: meter.New(), Log: emutest.Log(t)})
 	for name, c := range map[string]struct {
 		remote, forwarded string
 		want              int
@@ -240,7 +244,7 @@ func TestAPI_KeepsMetricsOnThisMachine(t *testing.T) {
 		"an unknown address":    {"@", "", http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r := httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil)
 			r.RemoteAddr = c.remote
 			if c.forwarded != "" {
 				r.Header.Set("X-Forwarded-For", c.forwarded)
@@ -254,6 +258,95 @@ func TestAPI_KeepsMetricsOnThisMachine(t *testing.T) {
 	}
 }
 
+// F-API-01, F-API-10: while no token can be verified, callers with tokens are limited by their
+// address, and the log has a line a second.
+func TestAPI_LimitsCallersWhileIssuerIsDown(t *testing.T) {
+	_, limits := limited(ratelimit.Config{Reads: 2})
+	g := newGuarded(t, httpapi.MetricsOpen, limits)
+	g.issuer.SetDown(true)
+	began := time.Now()
+	answered := map[int]int{}
+	for i := range 500 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+"/api/v1/drones", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", fmt.Sprintf("Bearer a.b%d.c", i))
+		resp, err := g.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		answered[resp.StatusCode]++
+	}
+	lines := strings.Count(g.log.String(), "HTTP request failed")
+	if answered[http.StatusServiceUnavailable] != 20 || answered[http.StatusTooManyRequests] != 480 {
+		t.Errorf("answered %v, want 20 times 503 and then 429", answered)
+	}
+	if most := 1 + int(time.Since(began)/time.Second); lines < 1 || lines > most {
+		t.Errorf("%d lines logged, want 1 to %d:\n%s", lines, most, g.log)
+	}
+}
+
+// F-API-10: a rejected request counts for its address even on a path without a limit, and
+// the log has one line of each kind a second.
+func TestAPI_LimitsRejectedRequestsOnEveryPath(t *testing.T) {
+	for _, path := range []string{"/console/map.json", "/console/map.pmtiles", "/api/v1/stream", "/nowhere"} {
+		_, limits := limited(ratelimit.Config{Reads: 2})
+		g := newGuarded(t, httpapi.MetricsOpen, limits)
+		answered := map[int]int{}
+		began := time.Now()
+		for range 100 {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if path == "/nowhere" {
+				req.Host = "evil.example.org"
+			}
+			resp, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			answered[resp.StatusCode]++
+		}
+		if answered[http.StatusTooManyRequests] != 80 {
+			t.Errorf("%s: answered %v, want 80 times 429", path, answered)
+		}
+		if lines, most := strings.Count(g.log.String(), "HTTP request rejected"), 1+int(time.Since(began)/time.Second); lines < 1 || lines > most {
+			t.Errorf("%s: %d lines logged, want 1 to %d:\n%s", path, lines, most, g.log)
+		}
+	}
+}
+
+// F-API-01: a token without end has no answer in JSON.
+func TestAPI_RejectsTokensWithTimesBeyondJSON(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	for _, exp := range []string{"1e18", "1e30", "253402300799"} {
+		token := g.token(identitytest.Claims{"groups": []string{"watch"}, "exp": json.RawMessage(exp)})
+		g.asks(token, "GET", "/api/v1/session", "", http.StatusUnauthorized, "claim exp is "+exp+", which is out of range")
+	}
+	g.asks(g.token(identitytest.Claims{"groups": []string{"watch"}, "exp": json.RawMessage("253370764799")}), "GET", "/api/v1/session", "", http.StatusOK, "9999-01-01T00:00:59Z")
+}
+
+// F-API-10: a subject that looks like Ann's address, or like an address of a network, has
+// budgets of its own.
+func TestAPI_LimitsCallersByIssuerAndSubject(t *testing.T) {
+	_, limits := limited(ratelimit.Config{Reads: 0.2})
+	g := newGuarded(t, httpapi.MetricsOpen, limits)
+	ann := g.token(asOperator)
+	for _, subject := range []string{"ann@example.org", "address 127.0.0.1"} {
+		eve := g.token(identitytest.Claims{"sub": subject, "groups": []string{"watch"}})
+		for range 2 {
+			g.asks(eve, "GET", "/api/v1/drones", "", http.StatusOK)
+		}
+		g.asks(eve, "GET", "/api/v1/drones", "", http.StatusTooManyRequests, "has exceeded the read limit", "subject ")
+	}
+	g.asks(ann, "GET", "/api/v1/drones", "", http.StatusOK)
+	g.asks("", "GET", "/api/v1/drones", "", http.StatusUnauthorized)
+}
+
 func TestAPI_Answers503WhileIssuerIsDown(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	g.issuer.SetDown(true)
@@ -263,35 +356,143 @@ func TestAPI_Answers503WhileIssuerIsDown(t *testing.T) {
 	g.keepsSecrets()
 }
 
-// F-API-01: without an issuer the API answers only requests that name this machine,
-// and is read-only.
-func TestAPI_IsReadOnlyAndLocalWithoutIssuer(t *testing.T) {
-	for _, c := range []struct {
-		host   string
-		any    bool
-		status int
-	}{
-		{"localhost", false, 200}, {"LOCALHOST:99", false, 200}, {"127.0.0.1:99", false, 200}, {"[::1]:99", false, 200}, {"127.8.8.8", false, 200},
-		{"evil.example.org", false, 403}, {"localhost.evil.example.org:80", false, 403}, {"10.0.0.1", false, 403},
-		{"fleet.example.org", true, 200},
-	} {
-		s := serveFor(t, emutest.Hosts(t), httpapi.Access{AnyHost: c.any}, emutest.Log(t))
-		for path, status := range map[string]int{"/api/v1/drones": c.status, "/healthz": 200} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Host = c.host
-			resp, err := s.client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			if resp.StatusCode != status {
-				t.Errorf("host %q, path %s: %s, want %d", c.host, path, resp.Status, status)
+// F-API-01: without an issuer the API is read-only.
+func TestAPI_IsReadOnlyWithoutIssuer(t *testing.T) {
+	serve(t).refused("POST", "/api/v1/orders/O1/hold", 403, "changes require authentication", "--oidc-issuer")
+}
+
+// paths are some of each kind: data, the console, its files, metrics, readiness, what does
+// not exist, and what is redirected.
+var paths = []string{"/api/v1/drones", "/api/openapi.json", "/", "/console/console.js", "/metrics", "/readyz", "/nowhere", "/api//v1/drones", "/x/../healthz"}
+
+// F-API-01: a web page cannot read the fleet by pointing a name of its own at the API, with
+// or without credentials.
+func TestAPI_AnswersOnlyItsOwnHosts(t *testing.T) {
+	hosts := func(access *httpapi.Access) {
+		access.Hosts = []httpapi.Host{"fleet.example.org", "*.run.app", "10.9.8.7"}
+	}
+	open := httpapi.Access{Metrics: httpapi.MetricsOpen}
+	hosts(&open)
+	apis := map[string]*served{
+		"without credentials": serveFor(t, emutest.Hosts(t), open, emutest.Log(t)),
+		"with tokens":         newGuarded(t, httpapi.MetricsOpen, func(_ *guarded, access *httpapi.Access) { hosts(access) }).served,
+	}
+	asks := func(s *served, host, path string) (status int, detail string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	for kind, s := range apis {
+		for _, host := range []string{
+			"localhost", "LOCALHOST:99", "localhost.", "127.0.0.1:99", "[::1]:99", "127.8.8.8",
+			"fleet.example.org", "Fleet.Example.org:8443", "fleet.example.org.", "statemanager-1234.run.app", "a.b.run.app", "10.9.8.7:8080",
+		} {
+			for _, path := range paths {
+				if status, text := asks(s, host, path); strings.Contains(text, "not served here") {
+					t.Errorf("%s, host %q, path %s: %d %s", kind, host, path, status, text)
+				}
 			}
 		}
-		s.refused("POST", "/api/v1/orders/O1/hold", 403, "changes require authentication", "--oidc-issuer")
+		for _, host := range []string{
+			"evil.example.org", "localhost.evil.example.org:80", "10.0.0.1", "0.0.0.0", "evilrun.app", "run.app", "fleet.example.org.evil.org", "xfleet.example.org", "evil.localhost",
+			"127.0.0.1.evil.org", "[::2]", "fleet.example.org:80:80",
+		} {
+			for _, path := range paths {
+				if status, text := asks(s, host, path); status != 403 || !strings.Contains(text, "not served here; use localhost, or add the host to --http-hosts") {
+					t.Errorf("%s, host %q, path %s: %d %s", kind, host, path, status, text)
+				}
+			}
+			if status, text := asks(s, host, "/healthz"); status != 200 {
+				t.Errorf("%s, host %q: /healthz: %d %s", kind, host, status, text)
+			}
+		}
+	}
+}
+
+// F-API-01: a probe names the address of its pod.
+func TestAPI_AnswersTheAddressAtWhichItIsAsked(t *testing.T) {
+	api := httpapi.New(httpapi.Config{Access: httpapi.Access{Metrics: httpapi.MetricsOpen}, Meter: meter.New(), Log: emutest.Log(t)})
+	for host, want := range map[string]int{"10.1.2.3:8080": 200, "10.1.2.3": 200, "10.1.2.4:8080": 403, "pod.example.org": 403} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Host = host
+		local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 8080}
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(local))))
+		if w.Code != want {
+			t.Errorf("host %s: %d, want %d: %s", host, w.Code, want, w.Body)
+		}
+	}
+}
+
+// F-API-01: where no credentials are asked for, a page of another site cannot even send
+// requests: it would use up the streams and reads of its reader's address.
+func TestAPI_RefusesPagesOfOtherSitesWithoutCredentials(t *testing.T) {
+	s := serveFor(t, emutest.Hosts(t), httpapi.Access{Metrics: httpapi.MetricsOpen, Origins: []httpapi.Origin{board}}, emutest.Log(t))
+	const site, origin = "Sec-Fetch-Site", "Origin"
+	link := []string{site, "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	for name, c := range map[string]struct {
+		path    string
+		headers []string
+		refused bool
+	}{
+		"a page of another site":          {"/api/v1/drones", []string{site, "cross-site"}, true},
+		"another page of this machine":    {"/api/v1/drones", []string{site, "same-site", origin, "http://localhost:3000"}, true},
+		"an older browser":                {"/api/v1/drones", []string{origin, "https://evil.org"}, true},
+		"a page without an origin":        {"/api/v1/drones", []string{origin, "null"}, true},
+		"its stream":                      {"/api/v1/stream", []string{site, "cross-site"}, true},
+		"its look at metrics":             {"/metrics", []string{site, "cross-site"}, true},
+		"its script tag for the console":  {"/console/console.js", []string{site, "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"}, true},
+		"a frame with the console":        {"/", []string{site, "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, true},
+		"a link to data":                  {"/api/v1/drones", link, true},
+		"a link to the console":           {"/", link, false},
+		"the console":                     {"/api/v1/drones", []string{site, "same-origin"}, false},
+		"a person who types the address":  {"/api/v1/drones", []string{site, "none"}, false},
+		"a page of a configured origin":   {"/api/v1/drones", []string{site, "cross-site", origin, board}, false},
+		"a script":                        {"/api/v1/drones", nil, false},
+		"a probe, whatever it says it is": {"/healthz", []string{site, "cross-site"}, false},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(c.headers); i += 2 {
+			req.Header.Set(c.headers[i], c.headers[i+1])
+		}
+		resp, err := s.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if refused := resp.StatusCode == http.StatusForbidden; refused != c.refused || !refused && resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s, want refused %v", name, resp.Status, c.refused)
+		}
+	}
+}
+
+func TestHost_AcceptsNamesAndAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"fleet.example.org": "fleet.example.org", "Fleet.Example.ORG": "fleet.example.org", "statemanager": "statemanager", "*.run.app": "*.run.app",
+		"10.1.2.3": "10.1.2.3", "[2001:DB8::1]": "2001:db8::1", "2001:db8:0::1": "2001:db8::1", "xn--bcher-kva.example": "xn--bcher-kva.example",
+		"": "", "*": "", "*.": "", "*.app": "", "fleet.*": "", "a.*.org": "", "https://fleet.example.org": "", "fleet.example.org:8080": "", "fleet.example.org/": "",
+		"fleet.example.org.": "", ".example.org": "", "fe80::1%eth0": "", "bücher.example": "", "a b": "", "-a.org": "",
+	} {
+		var h httpapi.Host
+		if err := h.UnmarshalText([]byte(text)); string(h) != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", text, h, err, want)
+		}
 	}
 }
 

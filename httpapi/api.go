@@ -15,6 +15,8 @@ import (
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/httpapi/console"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
 )
@@ -50,6 +52,7 @@ type API struct {
 	store    *firestoretx.Store
 	newID    func() string
 	log      *slog.Logger
+	quiet    *quiet
 	meter    *meter.Meter
 	handler  http.Handler
 	ready    *readiness
@@ -57,9 +60,13 @@ type API struct {
 	operator operator.Commands
 	waits    waits
 	feed     *live.Feed
-	origin   *http.CrossOriginProtection
-	baseMap  *console.BaseMap
-	document func() ([]byte, error) // the OpenAPI document
+	streams  shares
+	// changes and reads tell requests of the site's own pages from those of others. The
+	// pages of configured origins may read.
+	changes, reads *http.CrossOriginProtection
+	publicHost     string
+	baseMap        *console.BaseMap
+	document       func() ([]byte, error) // the OpenAPI document
 	// explaining holds one element while an explanation is planned.
 	explaining chan struct{}
 }
@@ -94,7 +101,10 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap, origin: ownOrigin(cfg.Access), explaining: make(chan struct{}, 1),
+		waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap,
+		changes: ownOrigin(cfg.Access, nil), reads: ownOrigin(cfg.Access, cfg.Access.Origins), publicHost: publicHost(cfg.Access), streams: newShares(streamShare),
+		quiet:      &quiet{log: cfg.Log, kinds: map[kindOfLine]*line{}},
+		explaining: make(chan struct{}, 1),
 	}
 }
 
@@ -108,6 +118,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBodyBytes)
+	if err := a.checkHost(r); err != nil {
+		a.pass(w, r, a.payerOf(r, identity.Caller{}), ratelimit.Reads, a.rejecting(err))
+		return
+	}
 	if a.shareWith(w, r) {
 		return
 	}

@@ -155,7 +155,7 @@ func TestAPI_TellsCallersApartByTheAddressThatProxiesSaw(t *testing.T) {
 			api := httpapi.New(httpapi.Config{Access: access, Meter: meter.New()})
 			var last *httptest.ResponseRecorder
 			for range 2 {
-				r := httptest.NewRequest(http.MethodGet, "/api/openapi.json", nil)
+				r := httptest.NewRequest(http.MethodGet, "http://localhost/api/openapi.json", nil)
 				r.RemoteAddr = c.remote
 				r.Header["X-Forwarded-For"] = c.forwarded
 				last = httptest.NewRecorder()

@@ -85,10 +85,13 @@ func handling(path string, role identity.Role, h http.Handler) endpoint {
 	return endpoint{method: http.MethodGet, path: path, role: role, answer: answer{do: func(context.Context, *request) (any, error) { return h, nil }}}
 }
 
+// healthPath is the one path that answers whatever host a request names.
+const healthPath = "/healthz"
+
 // probeEndpoints say how the process is.
 func (a *API) probeEndpoints() []endpoint {
 	probes := []endpoint{
-		{method: get, path: "/healthz", summary: "Say that the process answers.", answer: writes(a.health)},
+		{method: get, path: healthPath, summary: "Say that the process answers.", answer: writes(a.health)},
 		{method: get, path: "/readyz", summary: "Check what the process depends on; 503 if it is not ready.", answer: answer{do: a.readyz, shape: jsonOf[Readiness]}},
 	}
 	metrics := func(role identity.Role, answer answer) endpoint {
@@ -99,11 +102,11 @@ func (a *API) probeEndpoints() []endpoint {
 		return probes
 	case MetricsViewer:
 		return append(probes, metrics(identity.Viewer, metricsOf(a.meter)))
-	case MetricsLocal:
-		return append(probes, metrics("", localOnly(metricsOf(a.meter))))
 	case MetricsOpen:
+		return append(probes, metrics("", metricsOf(a.meter)))
+	case MetricsLocal:
 	}
-	return append(probes, metrics("", metricsOf(a.meter)))
+	return append(probes, metrics("", localOnly(metricsOf(a.meter))))
 }
 
 // route makes the handler of all requests from the table.
@@ -200,7 +203,8 @@ func (a *API) health(context.Context, *request) (health, error) {
 // the same pod, but it says whom it asks for.
 func localOnly(a answer) answer {
 	return answer{do: func(ctx context.Context, r *request) (any, error) {
-		if !parseAddress(r.RemoteAddr).IsLoopback() || len(r.Header.Values("X-Forwarded-For")) > 0 {
+		forwarded := slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", "Via"}, func(name string) bool { return r.Header.Get(name) != "" })
+		if !parseAddress(r.RemoteAddr).IsLoopback() || forwarded {
 			return nil, problem(http.StatusForbidden, "the metrics are for collectors on the same machine; see --metrics-access")
 		}
 		return a.do(ctx, r)

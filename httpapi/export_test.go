@@ -13,6 +13,12 @@ func (l *Listener) Hurry(header, read time.Duration) { l.bounds.header, l.bounds
 // ListenOn listens on l.
 func ListenOn(l net.Listener) *Listener { return &Listener{l, defaultBounds} }
 
+// ShareStreams sets how many streams each role may have.
+func (a *API) ShareStreams(each int64) { a.streams = newShares(each) }
+
+// StreamShare is how many streams each role has.
+const StreamShare = streamShare
+
 // Endpoint is a line of the API's table.
 type Endpoint struct {
 	Method, Path string

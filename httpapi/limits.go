@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi/console"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 )
 
@@ -46,7 +47,7 @@ func (p Proxy) String() string { return p.addresses.String() }
 func (e endpoint) budget() ratelimit.Budget {
 	_, file := console.Files[e.path]
 	switch {
-	case file, slices.Contains([]string{"/healthz", "/readyz", "/metrics", console.MapPath, console.PMTilesPath}, e.path):
+	case file, slices.Contains([]string{healthPath, "/readyz", "/metrics", console.MapPath, console.PMTilesPath}, e.path):
 		return ""
 	case e.path == streamPath:
 		return ratelimit.Streams
@@ -56,23 +57,38 @@ func (e endpoint) budget() ratelimit.Budget {
 	return ratelimit.Commands
 }
 
+// payer is who a request counts for.
+type payer struct {
+	ratelimit.Caller
+	name string
+}
+
+// payerOf is the caller or, if it has no credentials, the address that it comes from.
+func (a *API) payerOf(r *http.Request, caller identity.Caller) payer {
+	if caller.ID == "" {
+		name := a.addressOf(r)
+		return payer{ratelimit.Caller{ID: name}, name}
+	}
+	return payer{ratelimit.Caller{ID: caller.ID, Known: true}, caller.Name}
+}
+
 // pass has h answer a request unless the caller has used up its budget. Opening a stream
 // also counts as a read.
-func (a *API) pass(w http.ResponseWriter, r *http.Request, caller string, b ratelimit.Budget, h http.Handler) {
+func (a *API) pass(w http.ResponseWriter, r *http.Request, caller payer, b ratelimit.Budget, h http.Handler) {
 	counted := b
 	if b == ratelimit.Streams {
 		counted = ratelimit.Reads
 	}
 	if b != "" {
-		if wait := a.access.Limiter.Take(caller, counted); wait > 0 {
-			a.limit(w, r, caller, counted, wait)
+		if wait := a.access.Limiter.Take(caller.Caller, counted); wait > 0 {
+			a.limit(w, r, caller.name, counted, wait)
 			return
 		}
 	}
 	if b == ratelimit.Streams {
-		closed := a.access.Limiter.OpenStream(caller)
+		closed := a.access.Limiter.OpenStream(caller.Caller)
 		if closed == nil {
-			a.limit(w, r, caller, b, streamRetry)
+			a.limit(w, r, caller.name, b, streamRetry)
 			return
 		}
 		defer closed()

@@ -26,7 +26,7 @@ import (
 func documentOf(t testing.TB, api http.Handler) []byte {
 	t.Helper()
 	w := httptest.NewRecorder()
-	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/openapi.json", nil))
+	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/openapi.json", nil))
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("document: %d %s", w.Code, w.Body)
 	}
@@ -37,7 +37,7 @@ func documentOf(t testing.TB, api http.Handler) []byte {
 // describes.
 var strictDocument = sync.OnceValues(func() (*openapi3.T, error) {
 	w := httptest.NewRecorder()
-	httpapi.New(httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/openapi.json", nil))
+	httpapi.New(httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/openapi.json", nil))
 	var raw any
 	if err := json.Unmarshal(w.Body.Bytes(), &raw); err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func TestOpenAPI_DescribesTheRoutes(t *testing.T) {
 	}
 	ask := func(method, path string) (p httpapi.Problem, allow string) {
 		w := httptest.NewRecorder()
-		api.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		api.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+path, nil))
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 			t.Fatalf("%s %s: %v", method, path, err)
 		}

@@ -118,7 +118,7 @@ func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	// A client that cancelled its request learns nothing from the log. A request
 	// that ran out of time shows that the store is slow.
 	if p.Status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) {
-		a.log.WarnContext(r.Context(), "HTTP request failed", slog.String("path", p.Instance), slog.Int("status", p.Status), slog.Any("err", err))
+		a.quiet.request(r.Context(), slog.LevelWarn, "HTTP request failed", r, p.Status, err)
 	}
 	for name, value := range p.headers {
 		w.Header().Set(name, value)

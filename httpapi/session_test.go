@@ -35,7 +35,7 @@ func TestAPI_SaysWhoTheCallerIs(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if viewer.Name != "subject-1" || !slices.Equal(viewer.Roles, []string{"viewer"}) || len(viewer.Verbs) != 0 {
+	if viewer.Name != "subject subject-1" || !slices.Equal(viewer.Roles, []string{"viewer"}) || len(viewer.Verbs) != 0 {
 		t.Errorf("viewer: %+v", viewer)
 	}
 	if operator.Name != "ann@example.org" || !slices.Equal(operator.Roles, []string{"viewer", "operator"}) || len(operator.Verbs) != verbs ||

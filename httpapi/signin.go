@@ -112,23 +112,3 @@ func (a *API) cookieName(name string) string {
 
 // https reports whether browsers reach the site by https; otherwise it is on this machine.
 func (a *API) https() bool { return strings.HasPrefix(a.access.SignIn.PublicURL(), "https:") }
-
-// ownOrigin tells requests of the site's own pages from those of other sites.
-func ownOrigin(access Access) *http.CrossOriginProtection {
-	origin := http.NewCrossOriginProtection()
-	if access.SignIn != nil {
-		// A proxy in front may change the Host.
-		if err := origin.AddTrustedOrigin(access.SignIn.PublicURL()); err != nil {
-			panic(err) // NewSignIn has checked it
-		}
-	}
-	return origin
-}
-
-// checkOrigin refuses changes that a page of another site asks for.
-func (a *API) checkOrigin(r *http.Request) error {
-	if err := a.origin.Check(r); err != nil {
-		return problem(http.StatusForbidden, "%s; only pages of this site can make changes with a session", err)
-	}
-	return nil
-}

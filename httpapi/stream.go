@@ -13,8 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
 )
 
 // streamPath is where the stream is.
@@ -124,6 +127,13 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 		if r.Method == http.MethodHead {
 			return
 		}
+		left := a.streams.join(callerOf(ctx))
+		if left == nil {
+			w.Header().Del("X-Accel-Buffering")
+			a.refuse(w, r, problem(http.StatusServiceUnavailable, "this process has no stream left for the caller's role; try another one, or later"))
+			return
+		}
+		defer left()
 		viewer, err := a.feed.Join(filter, after)
 		if err != nil {
 			w.Header().Del("X-Accel-Buffering")
@@ -136,6 +146,30 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 			a.log.DebugContext(connection, "stream ended", slog.Any("err", err))
 		}
 	}), nil
+}
+
+// streamShare is how many streams the callers of each role may have open together. A
+// fifth of them is left for the others.
+const streamShare = live.MaxViewers * 4 / 5
+
+// shares are the streams of each role.
+type shares struct{ viewers, operators *semaphore.Weighted }
+
+func newShares(each int64) shares {
+	return shares{semaphore.NewWeighted(each), semaphore.NewWeighted(each)}
+}
+
+// join takes a stream from the share of a caller's role. It returns nil if there is none,
+// else what gives it back.
+func (s shares) join(c identity.Caller) (left func()) {
+	share := s.viewers
+	if c.May(identity.Operator) {
+		share = s.operators
+	}
+	if !share.TryAcquire(1) {
+		return nil
+	}
+	return func() { share.Release(1) }
 }
 
 // eventStream writes a viewer's updates.

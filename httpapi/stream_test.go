@@ -20,8 +20,10 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -385,4 +387,40 @@ func TestStream_RefusesWrongFilters(t *testing.T) {
 		s.refused(http.MethodGet, "/api/v1/stream?"+query, http.StatusBadRequest, part)
 	}
 	s.do(http.MethodHead, "/api/v1/stream", http.StatusOK, nil)
+}
+
+// F-API-10: however many streams viewers have open, operators get theirs, and the reverse.
+func TestStream_KeepsAShareForEachRole(t *testing.T) {
+	if httpapi.StreamShare >= live.MaxViewers {
+		t.Errorf("the share of a role is %d of %d streams, which leaves none", httpapi.StreamShare, live.MaxViewers)
+	}
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.api.ShareStreams(2)
+	roles := []func(i int) string{
+		func(i int) string {
+			return g.token(identitytest.Claims{"sub": fmt.Sprint("viewer ", i), "groups": []string{"watch"}})
+		},
+		func(i int) string {
+			return g.token(identitytest.Claims{"sub": fmt.Sprint("operator ", i), "email": "ann@example.org", "email_verified": true})
+		},
+	}
+	for _, role := range roles {
+		for i := range 2 {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+"/api/v1/stream", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+role(i))
+			resp, err := g.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				t.Fatalf("stream %d: %s", i, resp.Status)
+			}
+		}
+		g.asks(role(2), "GET", "/api/v1/stream", "", http.StatusServiceUnavailable, "no stream left for the caller's role")
+		g.asks(role(2), "GET", "/api/v1/drones", "", http.StatusOK)
+	}
 }

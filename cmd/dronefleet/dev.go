@@ -23,26 +23,27 @@ import (
 )
 
 type devCommand struct {
-	Duration        time.Duration `help:"End with a report after this long, in real time; 0 runs until interrupted." default:"0" check:"min 0s"`
-	Drones          int           `help:"Number of simulated drones." default:"40" check:"min 1 max 100000"`
-	Hz              float64       `help:"Reports per drone and simulated second." default:"1" check:"over 0 max 100"`
-	ChargingSlots   slots         `help:"How many drones can charge at once." default:"all" accepts:"1 to 1000000, or all"`
-	ChargeRate      float64       `help:"What a drone gains in a charging slot, in percent of a full charge per simulated minute." default:"10" check:"over 0 max 100000"`
-	Pace            float64       `help:"How fast drones fly, as a share of the speed that plans assume until they have learned the real one." default:"1" check:"over 0 max 2"`
-	Position        bool          `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge." default:"true" negatable:""`
-	Learn           bool          `help:"Learn speeds, stays, delays and demand from the past, and plan with them." default:"true" negatable:""`
-	OrdersPerMinute float64       `help:"Mean rate of new orders, in simulated time. The report says how many the fleet could carry." default:"3" check:"min 0 max 60000"`
-	Speed           float64       `help:"Simulated seconds per second." default:"1" check:"min 1 max 1000"`
-	Seed            uint64        `help:"Seed of the simulated world; the same seed gives the same fleet and orders." default:"1"`
-	Solver          string        `help:"Planner: sisr, greedy or nearest." enum:"sisr,greedy,nearest" default:"sisr"`
-	SolveLimit      time.Duration `help:"Search time of one cycle, in real time." default:"1s" check:"over 0s max 100s"`
-	DataDir         string        `help:"Keep the fleet in this directory, and resume the fleet that is there." placeholder:"DIR" type:"path"`
-	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
-	FirestoreAddr   string        `help:"Address of the embedded Firestore; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
-	PubsubAddr      string        `help:"Address of the embedded Pub/Sub; default a free port." placeholder:"HOST:PORT" check:"listen"`
-	HTTPAddr        string        `help:"Address of the HTTP API; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
-	InsecureHTTP    bool          `help:"Let other machines read the HTTP API, without credentials." name:"insecure-http"`
-	LogLevel        slog.Level    `help:"Lowest severity that is logged to standard error: debug, info, warn, error." default:"error" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
+	Duration        time.Duration  `help:"End with a report after this long, in real time; 0 runs until interrupted." default:"0" check:"min 0s"`
+	Drones          int            `help:"Number of simulated drones." default:"40" check:"min 1 max 100000"`
+	Hz              float64        `help:"Reports per drone and simulated second." default:"1" check:"over 0 max 100"`
+	ChargingSlots   slots          `help:"How many drones can charge at once." default:"all" accepts:"1 to 1000000, or all"`
+	ChargeRate      float64        `help:"What a drone gains in a charging slot, in percent of a full charge per simulated minute." default:"10" check:"over 0 max 100000"`
+	Pace            float64        `help:"How fast drones fly, as a share of the speed that plans assume until they have learned the real one." default:"1" check:"over 0 max 2"`
+	Position        bool           `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge." default:"true" negatable:""`
+	Learn           bool           `help:"Learn speeds, stays, delays and demand from the past, and plan with them." default:"true" negatable:""`
+	OrdersPerMinute float64        `help:"Mean rate of new orders, in simulated time. The report says how many the fleet could carry." default:"3" check:"min 0 max 60000"`
+	Speed           float64        `help:"Simulated seconds per second." default:"1" check:"min 1 max 1000"`
+	Seed            uint64         `help:"Seed of the simulated world; the same seed gives the same fleet and orders." default:"1"`
+	Solver          string         `help:"Planner: sisr, greedy or nearest." enum:"sisr,greedy,nearest" default:"sisr"`
+	SolveLimit      time.Duration  `help:"Search time of one cycle, in real time." default:"1s" check:"over 0s max 100s"`
+	DataDir         string         `help:"Keep the fleet in this directory, and resume the fleet that is there." placeholder:"DIR" type:"path"`
+	Report          string         `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
+	FirestoreAddr   string         `help:"Address of the embedded Firestore; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
+	PubsubAddr      string         `help:"Address of the embedded Pub/Sub; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
+	HTTPAddr        string         `help:"Address of the HTTP API; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	InsecureHTTP    bool           `help:"Let other machines read the HTTP API, without credentials." name:"insecure-http"`
+	HTTPHosts       []httpapi.Host `help:"Host names, besides localhost, by which the HTTP API may be reached." placeholder:"HOST" name:"http-hosts"`
+	LogLevel        slog.Level     `help:"Lowest severity that is logged to standard error: debug, info, warn, error." default:"error" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
 	cli.Watching
 	TraceTelemetry float64 `help:"Share of telemetry that is traced, unless the sender decided." default:"0.01" check:"min 0 max 1"`
 	gameDay
@@ -90,7 +91,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 		ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoPositions: !c.Position,
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
-		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), InsecureHTTP: c.InsecureHTTP, GameDay: c.config(),
+		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.config(),
 		Out: console, Terminal: isatty.IsTerminal(console.Fd()) && os.Getenv("TERM") != "dumb", Log: log,
 	})
 	if err != nil && report.ElapsedSeconds == 0 {

@@ -99,7 +99,8 @@ func (c *cycles) Check(r *config.Report) {
 
 type runCommand struct {
 	cycles
-	HTTPAddr string        `help:"Address of /healthz, /readyz and /metrics, which require no credentials; off for none." default:"off" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	HTTPAddr string `help:"Address of /healthz, /readyz and /metrics, which require no credentials; off for none." default:"off" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	probing
 	Interval time.Duration `help:"Time between cycles." default:"10s" check:"over 0s max 1h"`
 }
 
@@ -115,7 +116,7 @@ func (c *runCommand) Run(ctx context.Context) error {
 		defer listener.Close()
 	}
 	return c.with(ctx, c.Interval, func(p *planning) error {
-		err := p.serve(ctx, listener)
+		err := p.serve(ctx, listener, c.access())
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -16,8 +16,8 @@ import (
 type access struct {
 	OIDCIssuer       string                `help:"OpenID Connect issuer whose tokens the HTTP API requires; if empty, it requires none and is read-only." placeholder:"URL" name:"oidc-issuer"`
 	OIDCAudience     []string              `help:"Accepted token audiences." placeholder:"NAME" name:"oidc-audience"`
-	OIDCViewer       []identity.Grant      `help:"Who may read: CLAIM=VALUE, or * for everyone with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
-	OIDCOperator     []identity.Grant      `help:"Who may also change things: CLAIM=VALUE such as email=ann@example.org, groups=fleet or realm_access.roles=fleet." placeholder:"GRANT" name:"oidc-operator"`
+	OIDCViewer       []identity.Grant      `help:"Who of oidc-issuer may read: CLAIM=VALUE, or * for everyone with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
+	OIDCOperator     []identity.Grant      `help:"Who of oidc-issuer may also change things: CLAIM=VALUE such as email=ann@example.org, groups=fleet or realm_access.roles=fleet." placeholder:"GRANT" name:"oidc-operator"`
 	OIDCLeeway       time.Duration         `help:"Clock difference that is tolerated when a token's times are checked." default:"1m" check:"min 0s max 5m" name:"oidc-leeway"`
 	OIDCClientID     string                `help:"Client id of this API at oidc-issuer; with it browsers can sign in." placeholder:"ID" name:"oidc-client-id"`
 	OIDCClientSecret string                `help:"Secret of the client; empty for a public client." placeholder:"SECRET" name:"oidc-client-secret" secret:""`
@@ -25,12 +25,15 @@ type access struct {
 	PublicURL        string                `help:"Address of the site in browsers: https://HOST, or http on this machine." placeholder:"URL" name:"public-url"`
 	SessionKey       []identity.SessionKey `help:"Keys of browsers' sessions, 32 bytes in base64 each; the first one seals, all are accepted. Without one, sessions end with the process and no other replica accepts them." placeholder:"KEY" name:"session-key" secret:""`
 	IAPAudience      string                `help:"Audience of Google's Identity-Aware Proxy in front of the HTTP API; with it the proxy's signed header is accepted." placeholder:"AUDIENCE" name:"iap-audience"`
+	IAPViewer        []identity.Grant      `help:"Who may read through the proxy, as in oidc-viewer; * for everyone it admits." placeholder:"GRANT" name:"iap-viewer"`
+	IAPOperator      []identity.Grant      `help:"Who may also change things through the proxy, as in oidc-operator." placeholder:"GRANT" name:"iap-operator"`
 	RateReads        float64               `help:"Reads that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"20" check:"min 0 max 100000" name:"rate-reads"`
 	RateCommands     float64               `help:"Commands that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"2" check:"min 0 max 100000" name:"rate-commands"`
 	MaxStreams       int                   `help:"Streams that each caller may have open. 0 means no limit." default:"20" check:"min 0 max 100000" name:"max-streams"`
 	TrustedProxies   []httpapi.Proxy       `help:"Proxies whose X-Forwarded-For header is trusted; callers without credentials are limited by their address." placeholder:"ADDRESS" name:"trusted-proxies"`
 	CORSOrigins      []httpapi.Origin      `help:"Origins of other sites whose pages may use the HTTP API with a bearer token." placeholder:"ORIGIN" name:"cors-origins"`
-	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: open, viewer, local or off." enum:"open,viewer,local,off" default:"open"`
+	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: open for everyone, viewer, local for collectors on the same machine or in the same pod, or off." enum:"open,viewer,local,off" default:"local"`
+	HTTPHosts        []httpapi.Host        `help:"Host names and addresses by which the HTTP API may be reached, such as fleet.example.org, or *.example.org for all below one; besides localhost and the host of public-url." placeholder:"HOST" name:"http-hosts"`
 	InsecureHTTP     bool                  `help:"Serve the HTTP API without credentials on an address that others can reach; only behind something that checks callers." name:"insecure-http"`
 }
 
@@ -48,14 +51,38 @@ func (a *access) check(r *config.Report, addr string) {
 		if len(a.OIDCAudience) == 0 {
 			r.Refuse("oidc-audience", "is missing; give the name that the issuer's tokens for this API carry")
 		}
-	} else if len(a.OIDCAudience) > 0 {
-		r.Refuse("oidc-audience", "requires oidc-issuer, which is missing; give both")
 	}
-	if len(a.OIDCViewer)+len(a.OIDCOperator) == 0 {
-		r.Refuse("oidc-viewer", "is missing, and so is oidc-operator: nobody could use the API; give one, or * for everybody with a token")
-	}
+	a.checkGrants(r)
 	if a.InsecureHTTP {
 		r.Refuse("insecure-http", "allows access without credentials, but oidc-issuer or iap-audience requires them; give only one")
+	}
+}
+
+// checkGrants refuses grants of a way to sign in that is off, and a way that lets nobody in.
+// With two ways the grant * would be for everybody of both, or look like it.
+func (a *access) checkGrants(r *config.Report) {
+	for _, way := range []struct {
+		on                 bool
+		setting, name, all string
+		viewers, operators []identity.Grant
+	}{
+		{a.OIDCIssuer != "", "oidc-issuer", "oidc", "with a token", a.OIDCViewer, a.OIDCOperator},
+		{a.IAPAudience != "", "iap-audience", "iap", "whom the proxy admits", a.IAPViewer, a.IAPOperator},
+	} {
+		for name, grants := range map[string][]identity.Grant{way.name + "-viewer": way.viewers, way.name + "-operator": way.operators} {
+			switch {
+			case !way.on && len(grants) > 0:
+				r.Refuse(name, "requires %s, which is missing; give both", way.setting)
+			case a.OIDCIssuer != "" && a.IAPAudience != "" && slices.ContainsFunc(grants, identity.Grant.Everybody):
+				r.Refuse(name, "has *, which does not say who may come by oidc-issuer and who by iap-audience; give CLAIM=VALUE")
+			}
+		}
+		if way.on && len(way.viewers)+len(way.operators) == 0 {
+			r.Refuse(way.name+"-viewer", "is missing, and so is %s-operator: nobody could use the API; give one, or * for everybody %s", way.name, way.all)
+		}
+	}
+	if a.OIDCIssuer == "" && len(a.OIDCAudience) > 0 {
+		r.Refuse("oidc-audience", "requires oidc-issuer, which is missing; give both")
 	}
 }
 
@@ -85,16 +112,9 @@ func (a *access) checkSignIn(r *config.Report) {
 
 // checkOpen refuses flags that require an issuer when there is none.
 func (a *access) checkOpen(r *config.Report, addr string) {
-	for _, s := range []struct {
-		name  string
-		given bool
-	}{
-		{"oidc-audience", len(a.OIDCAudience) > 0}, {"oidc-viewer", len(a.OIDCViewer) > 0}, {"oidc-operator", len(a.OIDCOperator) > 0},
-		{"metrics-access", a.MetricsAccess == httpapi.MetricsViewer},
-	} {
-		if s.given {
-			r.Refuse(s.name, "requires oidc-issuer or iap-audience; give one")
-		}
+	a.checkGrants(r)
+	if a.MetricsAccess == httpapi.MetricsViewer {
+		r.Refuse("metrics-access", "requires oidc-issuer or iap-audience; give one")
 	}
 	if err := httpapi.CheckOpenAddress(addr); err != nil && !a.InsecureHTTP {
 		r.Refuse("http-addr", "%s, or --oidc-issuer", err)
@@ -105,7 +125,7 @@ func (a *access) checkOpen(r *config.Report, addr string) {
 // logged; only requests with tokens fail.
 func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, error) {
 	access := httpapi.Access{
-		Metrics: a.MetricsAccess, AnyHost: a.InsecureHTTP, Proxies: a.TrustedProxies, Origins: a.CORSOrigins,
+		Metrics: a.MetricsAccess, Hosts: a.HTTPHosts, Proxies: a.TrustedProxies, Origins: a.CORSOrigins,
 		Limiter: ratelimit.New(ratelimit.Config{Reads: a.RateReads, Commands: a.RateCommands, Streams: a.MaxStreams}, time.Now),
 	}
 	cfg := identity.Config{
@@ -132,7 +152,7 @@ func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, er
 		}
 	}
 	if a.IAPAudience != "" {
-		cfg.Audiences = []string{a.IAPAudience}
+		cfg.Audiences, cfg.Viewers, cfg.Operators = []string{a.IAPAudience}, a.IAPViewer, a.IAPOperator
 		access.IAP, err = identity.NewIAP(cfg, identity.IAPKeysURL)
 	}
 	return access, err

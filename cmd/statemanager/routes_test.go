@@ -93,7 +93,7 @@ type operation struct {
 func everyRoute(t *testing.T) map[string]operation {
 	t.Helper()
 	w := httptest.NewRecorder()
-	httpapi.New(httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/openapi.json", nil))
+	httpapi.New(httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/openapi.json", nil))
 	var document struct {
 		Paths map[string]map[string]operation
 	}

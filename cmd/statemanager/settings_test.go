@@ -116,10 +116,12 @@ serve:
   oidc-issuer: `+issuer.URL+`
   oidc-audience: `+identitytest.Audience+`
   oidc-leeway: 5m
-  oidc-viewer: ["*"]
+  oidc-viewer: groups=watch
   oidc-operator:
     - groups=night
     - email=ann@example.org
+  iap-audience: /projects/1/apps/fleet
+  iap-viewer: groups=day # of the proxy's callers only
 `)
 	p := statemanager.Start(t, hosts, "serve", "--http-addr=127.0.0.1:0", "--config="+file)
 	var logged strings.Builder
@@ -133,9 +135,9 @@ serve:
 		_, rest, _ := strings.Cut(line, `"url":"`)
 		url, _, _ = strings.Cut(rest, `"`)
 	}
-	post := func(token string, status int) {
+	ask := func(method, path, token string, status int) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/v1/orders/O1/hold", strings.NewReader(`{"reason": "doubt"}`))
+		req, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(`{"reason": "doubt"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,11 +152,17 @@ serve:
 			t.Errorf("%s, want %d: %s", resp.Status, status, body)
 		}
 	}
+	post := func(token string, status int) {
+		t.Helper()
+		ask(http.MethodPost, "/api/v1/orders/O1/hold", token, status)
+	}
 	ann := issuer.Token(t, key, time.Now(), identitytest.Claims{"email": "ann@example.org", "email_verified": true})
 	bob := issuer.Token(t, key, time.Now(), identitytest.Claims{"groups": []string{"day"}})
 	old := issuer.Token(t, key, time.Now().Add(-2*time.Hour), nil)
 	late := issuer.Token(t, key, time.Now().Add(-time.Hour-3*time.Minute), nil) // within the configured leeway
 	post(bob, 403)
+	ask(http.MethodGet, "/api/v1/orders/O1", bob, 403)
+	ask(http.MethodGet, "/api/v1/orders/O1", issuer.Token(t, key, time.Now(), identitytest.Claims{"groups": "watch"}), 200)
 	post(old, 401)
 	post(late, 403)
 	post(ann, 200)

@@ -50,6 +50,9 @@ func (g Grant) String() string {
 	return g.claim + "=" + g.value
 }
 
+// Everybody reports whether the grant is "*".
+func (g Grant) Everybody() bool { return g.claim == everybody }
+
 // meet reports whether the claims fulfil a grant.
 func (c claims) meet(g Grant) bool {
 	if g.claim == everybody {

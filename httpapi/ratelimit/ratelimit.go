@@ -37,8 +37,16 @@ const SavedFor = 10 * time.Second
 // longestWait is what a caller is told at most. At a tiny rate the wait fits no duration.
 const longestWait = 365 * 24 * time.Hour
 
-// MaxCallers bounds the table of callers, to about 3 MB.
+// MaxCallers bounds each of the two tables of callers, to about 3 MB.
 const MaxCallers = 10_000
+
+// Caller is who asks.
+type Caller struct {
+	ID string
+	// Known says that the caller's credentials were verified. Whoever has none can
+	// change its address, but takes no room from known callers.
+	Known bool
+}
 
 // Limiter is safe for concurrent use. A nil one limits nothing.
 type Limiter struct {
@@ -46,9 +54,15 @@ type Limiter struct {
 	now func() time.Time
 
 	mu      sync.Mutex
+	known   table
+	unknown table
+	swept   time.Time
+}
+
+// table has the callers of one kind.
+type table struct {
 	callers map[string]*caller
 	others  *caller // shared by those for whom the table has no room
-	swept   time.Time
 }
 
 type caller struct {
@@ -58,10 +72,12 @@ type caller struct {
 
 // New returns a limiter that reads the time from now.
 func New(cfg Config, now func() time.Time) *Limiter {
-	l := &Limiter{cfg: cfg, now: now, callers: map[string]*caller{}, swept: now()}
-	l.others = l.newCaller()
+	l := &Limiter{cfg: cfg, now: now, swept: now()}
+	l.known, l.unknown = l.newTable(), l.newTable()
 	return l
 }
+
+func (l *Limiter) newTable() table { return table{map[string]*caller{}, l.newCaller()} }
 
 func (l *Limiter) newCaller() *caller {
 	return &caller{reads: bucket(l.cfg.Reads), commands: bucket(l.cfg.Commands)}
@@ -77,14 +93,14 @@ func bucket(perSecond float64) *rate.Limiter {
 
 // Take takes one request from a caller's budget, Reads or Commands. If that is used up,
 // it takes nothing and returns how long the caller must wait.
-func (l *Limiter) Take(name string, b Budget) (wait time.Duration) {
+func (l *Limiter) Take(who Caller, b Budget) (wait time.Duration) {
 	if l == nil {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	c := l.find(name, now)
+	c := l.find(who, now)
 	from := c.reads
 	if b == Commands {
 		from = c.commands
@@ -98,13 +114,13 @@ func (l *Limiter) Take(name string, b Budget) (wait time.Duration) {
 
 // OpenStream counts a stream of a caller until closed is called. It returns nil if the
 // caller has as many as it may.
-func (l *Limiter) OpenStream(name string) (closed func()) {
+func (l *Limiter) OpenStream(who Caller) (closed func()) {
 	if l == nil {
 		return func() {}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.find(name, l.now())
+	c := l.find(who, l.now())
 	if l.cfg.Streams > 0 && c.streams >= l.cfg.Streams {
 		return nil
 	}
@@ -120,32 +136,37 @@ func (l *Limiter) OpenStream(name string) (closed func()) {
 func (l *Limiter) Callers() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.callers)
+	return len(l.known.callers) + len(l.unknown.callers)
 }
 
 // find returns the entry of a caller.
-func (l *Limiter) find(name string, now time.Time) *caller {
+func (l *Limiter) find(who Caller, now time.Time) *caller {
 	if now.Sub(l.swept) >= SavedFor {
-		l.sweep(now)
+		l.swept = now
+		l.known.sweep(now)
+		l.unknown.sweep(now)
 	}
-	c := l.callers[name]
+	t := &l.unknown
+	if who.Known {
+		t = &l.known
+	}
+	c := t.callers[who.ID]
 	if c == nil {
-		if len(l.callers) >= MaxCallers {
-			return l.others
+		if len(t.callers) >= MaxCallers {
+			return t.others
 		}
 		c = l.newCaller()
-		l.callers[name] = c
+		t.callers[who.ID] = c
 	}
 	return c
 }
 
 // sweep forgets the callers that have saved up all they can. It takes as long as there
 // are callers, once in SavedFor.
-func (l *Limiter) sweep(now time.Time) {
-	l.swept = now
-	for name, c := range l.callers {
+func (t *table) sweep(now time.Time) {
+	for id, c := range t.callers {
 		if c.streams == 0 && full(c.reads, now) && full(c.commands, now) {
-			delete(l.callers, name)
+			delete(t.callers, id)
 		}
 	}
 }

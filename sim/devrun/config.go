@@ -14,6 +14,7 @@ import (
 
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
+	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/solver"
@@ -37,9 +38,9 @@ type Config struct {
 	Strategy        solver.Strategy
 	FirestoreAddr   string // where the embedded servers listen; "" for a free port
 	PubSubAddr      string
-	HTTPAddr        string // where the HTTP API listens; "" for none
-	InsecureHTTP    bool   // the HTTP API accepts any Host header
-	DataDir         string // keeps the fleet across runs; "" for memory only
+	HTTPAddr        string         // where the HTTP API listens; "" for none
+	HTTPHosts       []httpapi.Host // by which the HTTP API may be reached, besides localhost
+	DataDir         string         // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
 	DrainTimeout    time.Duration // how long the end waits for the backlog; 0 for 30 s
 

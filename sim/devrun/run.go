@@ -237,7 +237,7 @@ func (run *devRun) run(ctx context.Context) error {
 	var managing errgroup.Group
 	start(&managing, func() error {
 		defer stopSettling()
-		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Site{Access: httpapi.Access{AnyHost: run.cfg.InsecureHTTP, Limiter: ratelimit.New(ratelimit.Default, time.Now)}}, run.api)
+		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Site{Access: httpapi.Access{Hosts: run.cfg.HTTPHosts, Limiter: ratelimit.New(ratelimit.Default, time.Now)}}, run.api)
 	})
 	start(&managing, func() error { return run.watchSubscriptions(managerCtx) })
 	commandCtx, stopCommands := context.WithCancel(background)
