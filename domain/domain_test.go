@@ -36,10 +36,23 @@ func TestCheckID_TakesWhatFirestoreTakes(t *testing.T) {
 		{"delete", "a\x7f", false},
 		{"control character above ASCII", "a\u0085", false},
 		{"umlaut", "Zürich", true},
+		{"umlaut in two characters", "Zu\u0308rich", false},
+		{"Kelvin sign", "D-\u212a", false}, // whose normal form is the letter
 	} {
 		if err := domain.CheckID(tt.id); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
+	}
+}
+
+// F-IN-03: one of two ids that look alike is refused, with the other.
+func TestCheckID_NamesTheNormalForm(t *testing.T) {
+	err := domain.CheckID("D-e\u0301")
+	if want := `is "D-e\u0301", which is not in Unicode normal form NFC; give "D-é", that is "D-\u00e9"`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := domain.CheckDocumentID("D-e\u0301"); err != nil { // what is stored can be read and deleted
+		t.Error(err)
 	}
 }
 

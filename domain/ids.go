@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Identifiers. Each is 1 to MaxIDBytes bytes and usable as a document id.
@@ -29,9 +31,9 @@ const MaxIDBytes = 128
 
 var reservedID = regexp.MustCompile(`(?s)^__.*__$`) // line breaks included
 
-// CheckID reports why id cannot name an entity: it must be 1 to 128 bytes of UTF-8
-// without control characters and a legal Firestore document id (no slash, not "." or
-// "..", not of the form __x__).
+// CheckID reports why id cannot name an entity: it must be 1 to 128 bytes of UTF-8 in
+// normal form without control characters and a legal Firestore document id (no slash, not
+// "." or "..", not of the form __x__).
 func CheckID(id string) error {
 	if err := checkID(id, MaxIDBytes); err != nil {
 		return err
@@ -39,14 +41,24 @@ func CheckID(id string) error {
 	if i := strings.IndexFunc(id, unicode.IsControl); i >= 0 {
 		return fmt.Errorf("contains the control character %U; leave it out", []rune(id[i:])[0])
 	}
-	return nil
+	return CheckForm(id)
+}
+
+// CheckForm reports why a name is not in Unicode's normal form NFC. Names are compared by
+// their bytes, and two forms of the same one look alike.
+func CheckForm(name string) error {
+	if norm.NFC.IsNormalString(name) {
+		return nil
+	}
+	right := norm.NFC.String(name)
+	return fmt.Errorf("is %+q, which is not in Unicode normal form NFC; give %q, that is %+q", name, right, right)
 }
 
 // maxDocumentIDBytes is Firestore's limit.
 const maxDocumentIDBytes = 1500
 
 // CheckDocumentID reports why id cannot be that of any document, whoever wrote it:
-// CheckID with Firestore's own limits, which allow control characters.
+// CheckID with Firestore's own limits, which allow control characters and every form.
 func CheckDocumentID(id string) error { return checkID(id, maxDocumentIDBytes) }
 
 func checkID(id string, most int) error {

@@ -17,7 +17,7 @@ const (
 	MaxWaypointsPerDecision = 256
 )
 
-// maxTextBytes bounds free text such as product types.
+// maxTextBytes bounds names that are not ids, such as product types.
 const maxTextBytes = 128
 
 // maxFenceDigits keeps a fence within a uint64.
@@ -77,6 +77,8 @@ func (c *checker) optionalID(field, id string) {
 func (c *checker) text(field, s string) {
 	if len(s) > maxTextBytes {
 		c.add(field, "is %d bytes long; give at most %d", len(s), maxTextBytes)
+	} else if err := domain.CheckForm(s); err != nil {
+		c.add(field, "%s", err)
 	}
 }
 

@@ -130,8 +130,8 @@ func deletePlace[ID ~string](ctx context.Context, c Commands, kind domain.PlaceK
 	if err != nil {
 		return domain.PlaceChange{}, err
 	}
-	if err := checkID(string(kind), string(id)); err != nil {
-		return domain.PlaceChange{}, err
+	if err := domain.CheckDocumentID(string(id)); err != nil { // also of a place that another tool wrote
+		return domain.PlaceChange{}, fmt.Errorf("%s id %q %w", kind, id, err)
 	}
 	return remove(ctx, id, change)
 }

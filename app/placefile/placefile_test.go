@@ -171,8 +171,13 @@ hospitals: []
 			}
 		}
 	}
-	_, err := placefile.Warehouses("w.yaml", []byte("warehouses:\n- {id: W, position: {lat: 1, lon: 2}, authorizedProductTypes: [A, A, 3], isColdStorageCapable: yes please}\n- {id: V, position: {lat: 1, lon: 2}, authorizedProductTypes: A}\n"))
-	for _, want := range []string{`lists "A" twice`, "has the entry 3", "isColdStorageCapable is yes please; give true or false", "line 3: authorizedProductTypes is A; give a list"} {
+	for _, text := range []string{"depots:\n- {id: \"D-e\u0301\", position: {lat: 1, lon: 2}}\n", "id,lat,lon\nD-e\u0301,1,2\n"} { // F-IN-03
+		if _, err := placefile.Depots("-", []byte(text)); err == nil || !strings.Contains(err.Error(), `in Unicode normal form NFC; give "D-é"`) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	_, err := placefile.Warehouses("w.yaml", []byte("warehouses:\n- {id: W, position: {lat: 1, lon: 2}, authorizedProductTypes: [A, A, 3, \"e\u0301\"], isColdStorageCapable: yes please}\n- {id: V, position: {lat: 1, lon: 2}, authorizedProductTypes: A}\n"))
+	for _, want := range []string{`lists "A" twice`, "has the entry 3", `give "é", that is "\u00e9"`, "isColdStorageCapable is yes please; give true or false", "line 3: authorizedProductTypes is A; give a list"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}

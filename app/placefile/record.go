@@ -259,6 +259,8 @@ func (r *reader) products(rec record) (products []string) {
 			r.refuse(v.where, name, "has the entry %#v; give a product type such as BLOOD", item)
 		case slices.Contains(products, product):
 			r.refuse(v.where, name, "lists %.64q twice; list it once", product)
+		case domain.CheckForm(product) != nil: // orders name it by its bytes
+			r.refuse(v.where, name, "has the entry %.64q, which %s", product, domain.CheckForm(product))
 		default:
 			r.label(v.where, name, product)
 			products = append(products, product)

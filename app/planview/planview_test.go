@@ -33,6 +33,20 @@ func solve(t *testing.T, p solver.Problem) solver.Plan {
 	return plan
 }
 
+// F-OPT-05: an order with a mistake is unserved, whatever the mistake.
+func TestPlan_CountsInvalidOrders(t *testing.T) {
+	light, again := blood("LIGHT", 48.86, 2.36), blood("TWICE", 48.86, 2.36)
+	light.WeightKg, light.Priority, again.Priority = -2, solver.Critical, solver.High
+	p := solver.Problem{Now: noon, Orders: []solver.Order{light, blood("TWICE", 48.86, 2.36), again, {ID: "ODD", Priority: 9}}}
+	var text bytes.Buffer
+	if err := planview.WriteText(&text, p, solve(t, p)); err != nil {
+		t.Fatal(err)
+	}
+	if want := "unserved: 1 CRITICAL, 1 HIGH, 1 STANDARD (3 of them invalid); late: 0\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("the plan lacks %q:\n%s", want, &text)
+	}
+}
+
 // F-OPT-05
 func TestPlan_AsTextAndGeoJSON(t *testing.T) {
 	p := solver.Problem{

@@ -16,14 +16,17 @@ import (
 // charge at each stop, then the unserved orders with their reasons, then what the
 // solver ignored.
 func WriteText(w io.Writer, p solver.Problem, plan solver.Plan) error {
-	o := plan.Objective
+	o, invalid := plan.Objective, ""
+	if n := countInvalid(p, plan, &o); n > 0 {
+		invalid = fmt.Sprintf(" (%d of them invalid)", n)
+	}
 	routes := "routes"
 	if len(plan.Routes) == 1 {
 		routes = "route"
 	}
-	fmt.Fprintf(w, "%d %s for %d of %d orders, %.1f km; unserved: %s; late: %d\n",
+	fmt.Fprintf(w, "%d %s for %d of %d orders, %.1f km; unserved: %s%s; late: %d\n",
 		len(plan.Routes), routes, served(plan), len(p.Orders), o.DistanceKm,
-		o.UnservedByPriority(), o.LateTotal())
+		o.UnservedByPriority(), invalid, o.LateTotal())
 	if n := len(p.Flights); n > 0 {
 		fmt.Fprintf(w, "%d of %d missions under way are changed\n", len(plan.Amendments), n)
 	}
@@ -119,6 +122,21 @@ func duty(s solver.Stop) string {
 	case solver.DepotStart, solver.WarehousePickup, solver.Delivery, solver.DepotReturn:
 	}
 	return ""
+}
+
+// countInvalid adds the invalid orders to the unserved ones of an objective, which leaves
+// them out: a CRITICAL order with a mistake is still a patient.
+func countInvalid(p solver.Problem, plan solver.Plan, o *solver.Objective) (n int) {
+	for _, u := range plan.Unserved {
+		if u.Reason != solver.InvalidInput {
+			continue
+		}
+		n++
+		if priority := int(p.Orders[u.Index].Priority); priority >= 0 && priority < len(o.Unserved) {
+			o.Unserved[priority]++
+		}
+	}
+	return n
 }
 
 func served(plan solver.Plan) (n int) {

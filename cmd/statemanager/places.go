@@ -169,7 +169,9 @@ type placesDelete struct {
 // Check implements config.Checker.
 func (c *placesDelete) Check(r *config.Report) {
 	c.placesChange.Check(r)
-	checkID(r, c.ID)
+	if err := domain.CheckDocumentID(c.ID); err != nil { // also of a place that another tool wrote
+		r.Refuse("id", "%q %s", c.ID, err)
+	}
 }
 
 type depotsDelete struct{ placesDelete }
