@@ -1,6 +1,10 @@
 package domain
 
-import "time"
+import (
+	"fmt"
+	"math"
+	"time"
+)
 
 // PlaceKind names the kind of a place: where drones live, or where parcels are.
 type PlaceKind string
@@ -35,4 +39,28 @@ type PlaceChange struct {
 	ChangedAt time.Time // zero if nothing was written
 	ChangedBy string
 	Why       string
+	Warning   string // for whoever makes the change; not on record
+}
+
+// SwapWarning says that a place is far from all others, and would be near one of them and
+// nearer to most with latitude and longitude exchanged. It is empty if that is not so.
+func SwapWarning(place Position, others []Position) string {
+	const far = 100_000 // metres; areas are smaller
+	swapped := Position{Lat: place.Lon, Lon: place.Lat}
+	if math.Abs(swapped.Lat) > 90 || len(others) == 0 {
+		return ""
+	}
+	now, then := math.Inf(1), math.Inf(1)
+	var sumNow, sumThen float64
+	for _, other := range others {
+		isNow, isThen := place.DistanceMetres(other), swapped.DistanceMetres(other)
+		if now, then = min(now, isNow), min(then, isThen); now < far {
+			return ""
+		}
+		sumNow, sumThen = sumNow+isNow, sumThen+isThen
+	}
+	if then > now/10 || sumThen > sumNow/2 { // by the sum, the one that is swapped is told from those that are not
+		return ""
+	}
+	return fmt.Sprintf("position is %.0f km from every other place, and would be %.0f km from one with lat and lon exchanged; are they swapped?", now/1000, then/1000)
 }

@@ -474,11 +474,12 @@ type PlaceChange struct {
 	ChangedAt Time               `json:"changedAt,omitempty"`
 	ChangedBy string             `json:"changedBy,omitempty"`
 	Why       string             `json:"why,omitempty"`
+	Warning   string             `json:"warning,omitempty" doc:"What is probably a mistake."`
 }
 
 // OfPlaceChange is the JSON form of a change.
 func OfPlaceChange(c domain.PlaceChange) PlaceChange {
-	return PlaceChange{c.Kind, c.ID, c.Action, c.Fields, moment(c.ChangedAt), c.ChangedBy, c.Why}
+	return PlaceChange{c.Kind, c.ID, c.Action, c.Fields, moment(c.ChangedAt), c.ChangedBy, c.Why, c.Warning}
 }
 
 // Page is the JSON form of one page of a collection: the entities under its name;

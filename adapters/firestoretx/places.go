@@ -65,13 +65,12 @@ func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P]
 	change := func(snap *firestore.DocumentSnapshot) (domain.PlaceChange, []firestore.Update) {
 		done := domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceUnchanged, ChangedBy: c.By, Why: c.Why}
 		if !snap.Exists() {
-			var nothing P
-			done.Action, done.Fields = domain.PlaceCreated, form.codec.differences(nothing, place)
+			done.Action, done.Fields = domain.PlaceCreated, form.codec.described(place, "none -> %s")
 			return done, nil
 		}
 		before, err := form.decode(snap)
 		if err != nil {
-			done.Action, done.Fields = domain.PlaceChanged, append([]string{"malformed before: " + err.Error()}, form.codec.differences(before, place)...)
+			done.Action, done.Fields = domain.PlaceChanged, append([]string{"malformed before: " + err.Error()}, form.codec.described(place, "unreadable -> %s")...)
 			return done, form.codec.all(place)
 		}
 		updates := form.codec.updates(before, place)
@@ -127,6 +126,17 @@ func (c codec[T]) differences(before, after T) (fields []string) {
 	for _, f := range c {
 		if was, is := f.get(&before), f.get(&after); !reflect.DeepEqual(was, is) {
 			fields = append(fields, fmt.Sprintf("%s: %s -> %s", f.name, storedText(was), storedText(is)))
+		}
+	}
+	return fields
+}
+
+// described says what each field holds that is given.
+func (c codec[T]) described(v T, format string) (fields []string) {
+	for _, f := range c {
+		is := f.get(&v)
+		if given := reflect.ValueOf(is); f.name != "" && given.IsValid() && !given.IsZero() {
+			fields = append(fields, fmt.Sprintf("%s: "+format, f.name, storedText(is)))
 		}
 	}
 	return fields
@@ -223,9 +233,8 @@ func deletePlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P
 		if !snap.Exists() {
 			return &policy.Rejection{Reason: policy.ReasonNotFound, Subject: id, Detail: "no such " + string(form.kind)}
 		}
-		var nothing P
 		if before, err := form.decode(snap); err == nil {
-			done.Fields = form.codec.differences(before, nothing)
+			done.Fields = form.codec.described(before, "%s -> none")
 		}
 		return nil
 	}

@@ -1,9 +1,11 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
@@ -17,7 +19,8 @@ import (
 // that fails: the error is an *ApplyError then, and what was done before is returned
 // beside it.
 //
-// Cost: see firestoretx.Store.ApplyDepot, for each depot.
+// Cost: 2 RPCs and a read of each depot and warehouse; see firestoretx.Store.ApplyDepot for
+// each that is given.
 func (c Commands) ApplyDepots(ctx context.Context, places []domain.Depot, reason string, dryRun bool) ([]domain.PlaceChange, error) {
 	return applyPlaces(ctx, c, places, reason, dryRun, c.Store.ApplyDepot)
 }
@@ -35,18 +38,67 @@ func applyPlaces[P domain.Place](ctx context.Context, c Commands, places []P, re
 	if err != nil {
 		return nil, err
 	}
+	swapped, err := swapWarnings(ctx, c.Store, places)
+	if err != nil {
+		return nil, err
+	}
 	for i, p := range places {
+		key, _ := keyOf(p)
 		did, err := apply(ctx, p, change)
 		if err != nil {
-			failed := &ApplyError{ID: idOf(p), Err: err}
+			failed := &ApplyError{ID: key.id, Err: err}
 			for _, rest := range places[i+1:] {
-				failed.NotTried = append(failed.NotTried, idOf(rest))
+				key, _ := keyOf(rest)
+				failed.NotTried = append(failed.NotTried, key.id)
 			}
 			return done, failed
+		}
+		if did.Action != domain.PlaceUnchanged {
+			did.Warning = swapped(p)
 		}
 		done = append(done, did)
 	}
 	return done, nil
+}
+
+// placeKey names a depot or a warehouse: both may have the same id.
+type placeKey struct {
+	kind domain.PlaceKind
+	id   string
+}
+
+// swapWarnings returns what warns of a place whose coordinates seem to be swapped: beside
+// the others of the file, or beside the stored places that the file does not change.
+func swapWarnings[P domain.Place](ctx context.Context, store *firestoretx.Store, places []P) (func(P) string, error) {
+	depots, err := store.ListDepots(ctx, firestoretx.Page{})
+	if err != nil {
+		return nil, err
+	}
+	warehouses, err := store.ListWarehouses(ctx, firestoretx.Page{})
+	if err != nil {
+		return nil, err
+	}
+	var given, kept []domain.Position
+	of := map[placeKey]bool{}
+	for _, p := range places {
+		key, at := keyOf(p)
+		given, of[key] = append(given, at), true
+	}
+	for _, d := range depots.Items {
+		if key, at := keyOf(d); !of[key] {
+			kept = append(kept, at)
+		}
+	}
+	for _, w := range warehouses.Items {
+		if key, at := keyOf(w); !of[key] {
+			kept = append(kept, at)
+		}
+	}
+	return func(p P) string {
+		_, at := keyOf(p)
+		others := slices.DeleteFunc(slices.Clone(given), func(other domain.Position) bool { return other == at })
+		return cmp.Or(domain.SwapWarning(at, kept), domain.SwapWarning(at, others))
+	}, nil
 }
 
 // ApplyError says at which place ApplyDepots or ApplyWarehouses stopped.
@@ -74,13 +126,13 @@ func (e *ApplyError) Error() string {
 // Unwrap returns the cause.
 func (e *ApplyError) Unwrap() error { return e.Err }
 
-// idOf is the id of a depot or a warehouse.
-func idOf[P domain.Place](p P) string {
+// keyOf names a place, and says where it is.
+func keyOf[P domain.Place](p P) (placeKey, domain.Position) {
 	switch p := any(p).(type) {
 	case domain.Depot:
-		return string(p.ID)
+		return placeKey{domain.PlaceDepot, string(p.ID)}, p.Position
 	case domain.Warehouse:
-		return string(p.ID)
+		return placeKey{domain.PlaceWarehouse, string(p.ID)}, p.Position
 	}
 	panic("unreachable: a place is a depot or a warehouse")
 }
@@ -178,6 +230,9 @@ func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool, failure
 		}[c.Action])
 		for _, field := range c.Fields {
 			d.say("  %s", field)
+		}
+		if c.Warning != "" {
+			d.say("  warning: %s", c.Warning)
 		}
 	}
 	if changes := PlacesToChange(done); dryRun && changes > 0 {

@@ -3,6 +3,7 @@ package operator_test
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestCommands_ApplyPlacesOnce(t *testing.T) {
 	}
 	north := domain.Depot{ID: "NORTH", Name: "North", Position: home, Capacity: 10}
 	o.expect(o.says(o.desk.ListDepots(ctx, firestoretx.Page{})), "No depots yet", "depots apply -f FILE")
-	o.expect(apply("first", true, north), "depot NORTH: new", `name: none -> "North"`, "capacity: 0 -> 10", "1 would change")
+	o.expect(apply("first", true, north), "depot NORTH: new", `name: none -> "North"`, "position: none -> ", "capacity: none -> 10", "1 would change")
 	if n := len(records()); n != 0 {
 		t.Fatalf("%d records of a dry run", n)
 	}
@@ -59,7 +60,7 @@ func TestCommands_ApplyPlacesOnce(t *testing.T) {
 	}
 	o.expect(o.says(o.desk.ListDepots(ctx, firestoretx.Page{})), "Left out: document", "position")
 	north.Capacity = 12
-	o.expect(apply("repair", false, north), "depot NORTH: changed", "malformed before: document")
+	o.expect(apply("repair", false, north), "depot NORTH: changed", "malformed before: document", "position: unreadable -> ")
 	snap, err := doc.Get(ctx)
 	if err != nil || snap.Data()["crew"] != "ann" || snap.Data()["capacity"] != int64(12) {
 		t.Errorf("repaired: %v, %v", snap.Data(), err)
@@ -68,6 +69,38 @@ func TestCommands_ApplyPlacesOnce(t *testing.T) {
 	o.desk.By = ""
 	if _, err := placeCommands(o).ApplyDepots(ctx, []domain.Depot{north}, "x", false); err == nil {
 		t.Error("a change by nobody")
+	}
+}
+
+// F-API-05: the preview warns of a place that would be near the others with its
+// coordinates swapped, be they in the file or stored.
+func TestCommands_ApplyWarnsOfSwappedCoordinates(t *testing.T) {
+	o := openOffice(t)
+	preview := func(depots ...domain.Depot) string {
+		t.Helper()
+		done, err := placeCommands(o).ApplyDepots(t.Context(), depots, "x", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.says(o.desk.PrintPlaceChanges(done, true, nil))
+	}
+	paris, lyon := domain.Position{Lat: 48.85, Lon: 2.35}, domain.Position{Lat: 45.76, Lon: 4.83}
+	const warning = "are they swapped?"
+	if out := preview(domain.Depot{ID: "A", Position: paris}, domain.Depot{ID: "B", Position: lyon}); strings.Contains(out, warning) {
+		t.Error(out)
+	}
+	out := preview(domain.Depot{ID: "A", Position: paris}, domain.Depot{ID: "B", Position: lyon}, domain.Depot{ID: "C", Position: domain.Position{Lat: 2.36, Lon: 48.86}})
+	if strings.Count(out, warning) != 1 || !strings.Contains(out, "depot C: new\n  position: none -> 2.360000,48.860000\n  warning: position is ") {
+		t.Error(out)
+	}
+	if _, err := placeCommands(o).ApplyWarehouses(t.Context(), []domain.Warehouse{{ID: "W", Position: paris}}, "x", false); err != nil {
+		t.Fatal(err)
+	}
+	if out := preview(domain.Depot{ID: "C", Position: domain.Position{Lat: 2.36, Lon: 48.86}}); !strings.Contains(out, warning) {
+		t.Error(out)
+	}
+	if out := preview(domain.Depot{ID: "C", Position: domain.Position{Lat: 35.68, Lon: 139.69}}); strings.Contains(out, warning) {
+		t.Error(out)
 	}
 }
 
