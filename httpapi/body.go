@@ -11,8 +11,9 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 // MaxBodyBytes bounds the body of a request.
@@ -29,52 +30,41 @@ func readJSON(r *http.Request, v any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return problem(http.StatusUnsupportedMediaType, "content type %.64q not supported; send \"Content-Type: application/json\"", r.Header.Get("Content-Type"))
 	}
-	decoder := json.NewDecoder(r.Body)
-	var object json.RawMessage
-	err := decoder.Decode(&object)
-	if err == nil && !bytes.HasPrefix(object, []byte("{")) {
-		err = errors.New("it is not an object")
+	data, err := io.ReadAll(r.Body)
+	if large, is := errors.AsType[*http.MaxBytesError](err); is {
+		return problem(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", large.Limit)
+	}
+	if err == nil && len(bytes.TrimSpace(data)) == 0 {
+		return problem(http.StatusBadRequest, "the body is empty; send a JSON object")
 	}
 	if err == nil {
-		known := json.NewDecoder(bytes.NewReader(object))
-		known.DisallowUnknownFields()
-		err = known.Decode(v)
+		data, err = input.JSON(data)
 	}
-	if err == nil {
-		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
-			err = errors.Join(errors.New("data follows the object"), tooLarge(more))
+	if err != nil {
+		return problem(http.StatusBadRequest, "the body cannot be decoded: %s", err)
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(data, &object) != nil || object == nil {
+		return problem(http.StatusBadRequest, "the body is not an object; send one JSON object")
+	}
+	fields := fieldsOf(v)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(fields, name) { // the decoder would take it in any case
+			return badParameters([]ParameterProblem{{fmt.Sprintf("%.64q", name), "is not a field; the fields are " + strings.Join(fields, ", ")}})
 		}
 	}
-	large, isLarge := errors.AsType[*http.MaxBytesError](err)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(v)
 	wrong, isWrong := errors.AsType[*json.UnmarshalTypeError](err)
-	unknown, isUnknown := unknownField(err)
 	switch {
 	case err == nil:
 		return nil
 	case isWrong && wrong.Field != "":
 		name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:] // without the structs it is embedded in
-		return badParameter(name, "is %s; give %s", article(wrong.Value), kindOf(wrong.Type))
-	case isUnknown:
-		return badParameter(fmt.Sprintf("%.64q", unknown), "is not a field; the fields are %s", strings.Join(fieldsOf(v), ", "))
-	case isLarge:
-		return problem(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", large.Limit)
-	case errors.Is(err, io.EOF):
-		return problem(http.StatusBadRequest, "the body is empty; send a JSON object")
+		return badParameters([]ParameterProblem{{name, fmt.Sprintf("is %s; give %s", article(wrong.Value), kindOf(wrong.Type))}})
 	}
 	return problem(http.StatusBadRequest, "the body cannot be decoded: %s; send one JSON object", strings.TrimPrefix(err.Error(), "json: "))
-}
-
-// unknownField is the field that the decoder does not know, if that is what err says.
-func unknownField(err error) (name string, is bool) {
-	if err == nil {
-		return "", false
-	}
-	quoted, is := strings.CutPrefix(err.Error(), "json: unknown field ")
-	if !is {
-		return "", false
-	}
-	name, err = strconv.Unquote(quoted)
-	return name, err == nil
 }
 
 // fieldsOf lists the fields of a body.
@@ -109,12 +99,4 @@ func article(value string) string {
 		return "an " + value
 	}
 	return "a " + value
-}
-
-// tooLarge is err if it says that the body is too large, nil otherwise.
-func tooLarge(err error) error {
-	if large, is := errors.AsType[*http.MaxBytesError](err); is {
-		return large
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/explain"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 // How an explanation plans: on one core, for a moment, and one at a time, so that the State
@@ -45,9 +46,9 @@ func added(name, says string) parameter {
 //
 // Cost: that of past, and one read; up to three plans of explainLimit each.
 func (a *API) explanation(ctx context.Context, r *request) (x explain.OrderExplanation, err error) {
-	at, _ := time.Parse(time.RFC3339, r.value("at")) // checked; zero if left out
-	added, _ := strconv.Atoi(r.value("addDrones"))   // checked
-	slots, _ := strconv.Atoi(r.value("addSlots"))    // checked
+	at, _ := input.Time(r.value("at"))             // checked; zero if left out
+	added, _ := strconv.Atoi(r.value("addDrones")) // checked
+	slots, _ := strconv.Atoi(r.value("addSlots"))  // checked
 	select {
 	case a.explaining <- struct{}{}:
 		defer func() { <-a.explaining }()

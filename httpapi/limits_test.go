@@ -132,7 +132,19 @@ func TestAPI_RefusesBodiesItCannotUse(t *testing.T) {
 	g.asks(operator, "POST", path, `{"reason": "x"}`+strings.Repeat(" ", httpapi.MaxBodyBytes), 413, "more than 65536 bytes")
 	g.asks(operator, "POST", path, "", 400, "empty")
 	g.asks(operator, "POST", path, `{"reason": `, 400, "cannot be decoded")
-	g.asks(operator, "POST", path, `{"reason": "x"} {}`, 400, "data follows the object")
+	g.asks(operator, "POST", path, `{"reason": "x"} {}`, 400, "more than one JSON value")
+	for body, want := range map[string]string{ // F-IN-01
+		`{"reason": "x", "reason": "y"}`: `line 1, byte offset 16: "reason" is given twice; give it once`,
+		`{"reason": "x", "Reason": "y"}`: `"reason" and "Reason" differ only in case`,
+		`{"Reason": "x"}`:                "is not a field; the fields are reason",
+		"{\"reason\": \"caf\xe9\"}":      "byte 0xe9 is not UTF-8",
+		`{"reason": "\ud800"}`:           "half of a surrogate pair",
+		`["reason"]`:                     "is not an object",
+		`null`:                           "is not an object",
+		` `:                              "is empty",
+	} {
+		g.asks(operator, "POST", path, body, 400, want)
+	}
 	g.asks(operator, "POST", path, `{"reasn": "x"}`, 400, `"reasn" is not a field; the fields are reason`)
 	g.asks(operator, "POST", path, `{"reason": 3}`, 400, "reason")
 	g.asks(operator, "POST", path, `{"reason": " "}`, 400, "reason is blank; give a reason")

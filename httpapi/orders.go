@@ -2,12 +2,12 @@ package httpapi
 
 import (
 	"context"
-	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 func (a *API) orderEndpoints() []endpoint {
@@ -97,14 +97,14 @@ type deadlineRequest struct {
 
 func (d *deadlineRequest) check(bad *problems) {
 	d.changeRequest.check(bad)
-	if _, err := time.Parse(time.RFC3339, d.Deadline); err != nil {
+	if _, err := input.Time(d.Deadline); err != nil {
 		bad.add("deadline", "is %.64q; give a time such as 2026-11-21T12:00:00Z", d.Deadline)
 	}
 }
 
 // setDeadline answers POST /api/v1/orders/{id}/deadline.
 func setDeadline(ctx context.Context, c *command, req *deadlineRequest) (entity.Order, error) {
-	deadline, _ := time.Parse(time.RFC3339, req.Deadline) // checked
+	deadline, _ := input.Time(req.Deadline) // checked
 	changed, err := c.SetDeadline(ctx, domain.OrderID(c.id), deadline, req.Reason)
 	return after(c, req.Reason, changed, err, entity.OfOrder)
 }

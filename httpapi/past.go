@@ -13,6 +13,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 // pastTime is when; maybePast is the same for a request that may leave it out.
@@ -25,7 +26,7 @@ func timeParameter(says string, required bool) parameter {
 	return parameter{
 		name: "at", says: says, example: "2026-11-21T12:00:00Z", schema: schema{"type": "string", "format": "date-time"}, required: required,
 		wrong: func(value string) string {
-			at, err := time.Parse(time.RFC3339, value)
+			at, err := input.Time(value)
 			switch {
 			case err != nil:
 				return fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", value)
@@ -74,7 +75,7 @@ type pastFleet struct {
 //
 // Cost: see firestoretx.Store.PastAt.
 func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) {
-	at, _ := time.Parse(time.RFC3339, r.value("at")) // checked
+	at, _ := input.Time(r.value("at")) // checked
 	p, err := a.store.PastAt(ctx, at)
 	if errors.Is(err, firestoretx.ErrNotKept) {
 		return then, problem(http.StatusGone, "%s; give a time within that, or enable point-in-time recovery of the database", err)

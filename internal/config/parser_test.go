@@ -521,7 +521,7 @@ func TestParser_SaysWhatFlagsThatAreNotSettingsTake(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", args, err, want)
 		}
 	}
-	g, _, err := parse(t, nil, "list", "--limit", "5", "--since=2026-11-21T12:00:30Z", "--within=1m", "--held")
+	g, _, err := parse(t, nil, "list", "--limit", "5", "--since=2026-11-21t12:00:30z", "--within=1m", "--held")
 	if l := g.List; err != nil || l.Limit != 5 || l.Since.Unix() != 1795262430 || l.Within != time.Minute || !l.Held {
 		t.Errorf("%+v, %v", l, err)
 	}

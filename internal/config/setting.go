@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 // prefix begins the environment variable of every setting.
@@ -53,7 +55,8 @@ func newSetting(flag *kong.Flag, variables bool) (*setting, error) {
 var errTooShort = errors.New("shorter than a nanosecond")
 
 // parser returns kong's mapper of a flag, except where that misreads a value: it
-// takes a duration below 1 ns for 0, and an empty path for the working directory.
+// takes a duration below 1 ns for 0, no time with t or z, and an empty path for the
+// working directory.
 func parser(flag *kong.Flag) kong.Mapper {
 	parse := flag.Mapper
 	switch {
@@ -63,6 +66,18 @@ func parser(flag *kong.Flag) kong.Mapper {
 			err := parse.Decode(ctx, target)
 			if err == nil && target.Int() == 0 && strings.ContainsAny(text, "123456789") {
 				return errTooShort
+			}
+			return err
+		})
+	case flag.Target.Type() == timeType:
+		return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+			var text string
+			if err := ctx.Scan.PopValueInto("time", &text); err != nil {
+				return err
+			}
+			at, err := input.Time(text)
+			if err == nil {
+				target.Set(reflect.ValueOf(at))
 			}
 			return err
 		})
