@@ -19,19 +19,19 @@ const handOverTimeout = 10 * time.Second
 // in the record and in the reasons of the unserved orders what it handed over, and what was
 // refused. If it fails the orders stay, and the next cycle tries again.
 func (r *Runner) handOver(lease context.Context, c *domain.Cycle, p cyclePlan) {
-	left := planner.LeftoversOf(p.problem, p.unserved, p.obstacles, p.snapshot)
-	depots := left.Depots()
+	candidates := planner.HandOverCandidatesOf(p.problem, p.unserved, p.obstacles, p.snapshot)
+	depots := candidates.Depots()
 	if len(depots) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(lease, handOverTimeout)
 	defer cancel()
-	elsewhere, err := r.lookElsewhere(ctx, depots, left.NeedAllDrones())
+	others, err := r.readOtherAreas(ctx, depots, candidates.NeedAllDrones())
 	if err != nil {
 		r.log.WarnContext(ctx, "other areas not read; no order is handed over", slog.Any("err", err))
 		return
 	}
-	h := domain.HandOvers{CycleID: c.ID, DepotID: c.DepotID, Fence: c.Fence, AreaRadius: r.cfg.AreaRadius, List: left.HandOvers(elsewhere)}
+	h := domain.HandOvers{CycleID: c.ID, DepotID: c.DepotID, Fence: c.Fence, AreaRadius: r.cfg.AreaRadius, List: candidates.HandOvers(others)}
 	if len(h.List) == 0 {
 		return
 	}
@@ -61,8 +61,8 @@ func (r *Runner) handOver(lease context.Context, c *domain.Cycle, p cyclePlan) {
 	addNotes(p.unserved, notes)
 }
 
-// lookElsewhere reads what decides whether orders are handed over to the depots.
-func (r *Runner) lookElsewhere(ctx context.Context, depots []domain.Depot, allDrones bool) (e planner.Elsewhere, err error) {
+// readOtherAreas reads what decides whether orders are handed over to the depots.
+func (r *Runner) readOtherAreas(ctx context.Context, depots []domain.Depot, allDrones bool) (e planner.OtherAreas, err error) {
 	e.Depots = depots
 	ids := domain.Area{Depots: depots}.DepotIDs()
 	if e.Idle, err = r.store.Idle(ctx, ids, r.cfg.MinBattery, r.cfg.MaxSilence); err != nil {

@@ -18,7 +18,7 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 		b.WriteString(terminal.Escape(fmt.Sprintf(format, args...)) + "\n")
 	}
 	clockTime := clockOf(x.ReadTime)
-	fate := func(f planner.Fate) string { return fateAt(f, clockTime) }
+	outcome := func(f planner.Outcome) string { return outcomeText(f, clockTime) }
 	say("Order %s: %s, %.1f kg, due %s UTC; %s.", x.OrderID, x.Priority, x.WeightKg, clockTime(x.Deadline), x.Outcome)
 	say("At %s UTC it was %s, nearest to depot %s.", x.ReadTime.Format(time.DateTime), x.Status, x.DepotID)
 	if x.Recorded != "" {
@@ -29,7 +29,7 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	say("A new plan of that moment: %s.", fate(x.Why.Plan))
+	say("A new plan of that moment: %s.", outcome(x.Why.Plan))
 	if x.LearnedUntil != nil {
 		say("Plans of that moment use speeds, stays and delays learned until %s UTC; the cycles of that time knew less.", x.LearnedUntil.Format(time.DateTime))
 	}
@@ -41,20 +41,20 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	}
 	if x.Why.Instead != nil {
 		say("")
-		say("With the first that lacks nothing: %s.", fate(x.Why.Instead.Plan))
-		sayChanges(say, *x.Why.Instead, fate)
+		say("With the first that lacks nothing: %s.", outcome(x.Why.Instead.Plan))
+		sayChanges(say, *x.Why.Instead, outcome)
 	}
 	if x.Why.WhatIf != nil {
 		say("")
-		say("What if: %s.", fate(x.Why.WhatIf.Plan))
-		sayChanges(say, *x.Why.WhatIf, fate)
+		say("What if: %s.", outcome(x.Why.WhatIf.Plan))
+		sayChanges(say, *x.Why.WhatIf, outcome)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // nobody says why there is no drone to list.
-func nobody(plan planner.Fate) string {
+func nobody(plan planner.Outcome) string {
 	if plan.Reason == string(solver.NoCompatibleWarehouse) {
 		return "No drone can fly it: no warehouse supplies the product, with cold storage if the order needs that."
 	}
@@ -82,7 +82,7 @@ func writeNearest(w io.Writer, nearest []planner.Candidate, clockTime func(time.
 	return err
 }
 
-func sayChanges(say func(format string, args ...any), in planner.Instead, fate func(planner.Fate) string) {
+func sayChanges(say func(format string, args ...any), in planner.Alternative, outcome func(planner.Outcome) string) {
 	if in.WorseCount+in.BetterCount == 0 {
 		say("  no other order would change")
 	}
@@ -92,7 +92,7 @@ func sayChanges(say func(format string, args ...any), in planner.Instead, fate f
 		list  []planner.Change
 	}{{"worse", in.WorseCount, in.Worse}, {"better", in.BetterCount, in.Better}} {
 		for _, c := range part.list {
-			say("  %s for %s order %s: %s; before: %s", part.what, c.Priority, c.OrderID, fate(c.After), fate(c.Before))
+			say("  %s for %s order %s: %s; before: %s", part.what, c.Priority, c.OrderID, outcome(c.After), outcome(c.Before))
 		}
 		if more := part.count - len(part.list); more > 0 {
 			say("  %s for %d more orders", part.what, more)
@@ -100,8 +100,8 @@ func sayChanges(say func(format string, args ...any), in planner.Instead, fate f
 	}
 }
 
-// fateAt says what a plan does with an order.
-func fateAt(f planner.Fate, clockTime func(time.Time) string) string {
+// outcomeText says what a plan does with an order.
+func outcomeText(f planner.Outcome, clockTime func(time.Time) string) string {
 	drone := "drone " + string(f.DroneID)
 	if f.MissionID != "" {
 		drone += ", on mission " + string(f.MissionID) + ","

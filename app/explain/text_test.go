@@ -13,7 +13,7 @@ func TestWriteText_ShowsTheDaysOfTimes(t *testing.T) {
 	now := time.Date(2026, 11, 26, 20, 0, 0, 0, time.UTC)
 	soon, far := now.Add(time.Minute), now.AddDate(0, 0, 3)
 	x := OrderExplanation{OrderID: "O1", ReadTime: now, Deadline: time.Date(1970, 1, 1, 0, 15, 0, 0, time.UTC), Why: &planner.Explanation{
-		Plan:    planner.Fate{DroneID: "D1", Arrival: &far, LateMinutes: 4320},
+		Plan:    planner.Outcome{DroneID: "D1", Arrival: &far, LateMinutes: 4320},
 		Nearest: []planner.Candidate{{DroneID: "D1", Arrival: soon}, {DroneID: "D2", Arrival: far, JoinArrival: &far}},
 	}}
 	text := written(t, x)
@@ -28,7 +28,7 @@ func TestWriteText_ShowsTheDaysOfTimes(t *testing.T) {
 
 func TestWriteText_SaysThatNoDroneIsNear(t *testing.T) {
 	for reason, want := range map[string]string{"": "No drone of the area could fly it alone", "no_compatible_warehouse": "no warehouse supplies the product"} {
-		text := written(t, OrderExplanation{OrderID: "O1", Why: &planner.Explanation{Plan: planner.Fate{Reason: reason}}})
+		text := written(t, OrderExplanation{OrderID: "O1", Why: &planner.Explanation{Plan: planner.Outcome{Reason: reason}}})
 		if !strings.Contains(text, want) || strings.Contains(text, "LACKS") {
 			t.Error(text)
 		}

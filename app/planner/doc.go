@@ -19,28 +19,31 @@
 //   - serves late and long overdue orders before the rest, and gives the rest a drone at
 //     least every Params.AgingStep, so that no feasible order waits for ever.
 //
+// # Phases
+//
+//   - prepare and predict (problem.go, predict.go): a snapshot becomes a problem; drones on
+//     missions are predicted for the time at which drones can begin.
+//   - assign (assign.go; stages in urgent.go, atrisk.go, joint.go): idle drones get orders.
+//   - amend (amend.go, insertion.go, exchange.go, resequence.go): missions under way change.
+//   - position (positions.go, standby.go): idle drones wait where CRITICAL orders are expected.
+//   - hand over (handover.go): other areas get orders that this one cannot serve in time.
+//   - explain (obstacles.go, alldrones.go, explain.go): why an order waits.
+//
 // # Terms
 //
-//   - solve cycle: one run of lock, snapshot, plan, publish, record for one planning area.
-//     Package dispatch runs it; a Planner does the planning in it.
-//   - stage: a part of the planning of one cycle, with some of the orders and some of the
-//     drones. The type lookAhead lists the stages.
+//   - stage: a part of the assignment, with some of the orders and some of the drones.
 //   - reserve: the number of free drones kept for CRITICAL orders to come. Not the charge
 //     that a drone must land with, Params.ReservePercent.
-//   - advance position: a place away from the depot from which a drone can serve orders in
-//     time that no drone at the depot could.
 //   - position: a warehouse at which idle drones wait for CRITICAL orders.
-//   - flight: a mission with orders that can be changed, and its drone; the rest of a flight
-//     is what the drone has left to do.
-//   - standing: a mission without orders, and its drone; standby: such a mission that the
-//     plan begins or changes.
-//   - leftover: an order that the area cannot serve in time; it may be handed over to
-//     another area.
+//   - flight: a mission with orders that can be changed, and its drone.
+//   - remaining route: the part of a flight that the drone has not flown yet.
 //   - lead time: from the start of planning until the drones can begin.
 //   - direct flight: one drone with one order and nothing else.
 //   - urgent: of a CRITICAL order that some free drone can deliver in time.
 //   - at risk: late, or about to be.
 //   - obstacle: what prevents a free drone from taking an order, see Result.Obstacles.
+//
+// docs/glossary.md has the others.
 //
 // A Planner learns demand from its own cycles; a new one starts from cautious prior rates,
 // or from what package learning has stored. Every order that waits has a reason in the

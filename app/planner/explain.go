@@ -40,18 +40,18 @@ type WhatIf struct {
 // Explanation says with numbers why an order waited, or was late.
 type Explanation struct {
 	// Plan is what a new planner, which remembers no demand, does with the order.
-	Plan Fate `json:"plan"`
+	Plan Outcome `json:"plan"`
 	// Nearest are the drones that would have been there soonest, whatever they lacked.
 	Nearest []Candidate `json:"nearest"`
 	// Instead is the plan that gives the order to the first of them that lacks nothing;
 	// absent if there is none, or if the order has it already.
-	Instead *Instead `json:"instead,omitempty"`
+	Instead *Alternative `json:"instead,omitempty"`
 	// WhatIf is the plan of the changed moment; absent if nothing was changed.
-	WhatIf *Instead `json:"whatIf,omitempty"`
+	WhatIf *Alternative `json:"whatIf,omitempty"`
 }
 
-// Fate is what a plan does with one order.
-type Fate struct {
+// Outcome is what a plan does with one order.
+type Outcome struct {
 	DroneID domain.DroneID `json:"droneId,omitempty"` // absent if it waits
 	// MissionID is the mission under way that it joins.
 	MissionID domain.MissionID `json:"missionId,omitempty"`
@@ -87,9 +87,9 @@ type Candidate struct {
 	BusyForMinutes float64  `json:"busyForMinutes"` // until it has landed, by its route
 }
 
-// Instead is another plan of the same moment.
-type Instead struct {
-	Plan Fate `json:"plan"`
+// Alternative is another plan of the same moment.
+type Alternative struct {
+	Plan Outcome `json:"plan"`
 	// Worse and Better are the other orders that this plan serves later or not at all, or
 	// earlier, than the first plan; the most urgent first.
 	Worse       []Change `json:"worse"`
@@ -102,8 +102,8 @@ type Instead struct {
 type Change struct {
 	OrderID  domain.OrderID `json:"orderId"`
 	Priority string         `json:"priority"`
-	Before   Fate           `json:"before"`
-	After    Fate           `json:"after"`
+	Before   Outcome        `json:"before"`
+	After    Outcome        `json:"after"`
 }
 
 const (
@@ -126,10 +126,9 @@ type explainer struct {
 	id     domain.OrderID
 }
 
-// Explain says why an order of the moment waits, or is late: what a cycle would plan at
-// the snapshot's read time, which drones were nearest and what each lacked, and whom it
-// would have cost to serve the order. It plans up to three times, and changes missions under
-// way as a cycle may.
+// Explain says why an order of the moment waits, or is late: what a cycle would plan at the
+// snapshot's read time, which drones were nearest, what each lacked, and which orders would
+// have paid for serving this one. It plans up to three times.
 func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, id domain.OrderID, what WhatIf) (Explanation, error) {
 	at := slices.IndexFunc(m.Snapshot.Orders, func(o domain.Order) bool { return o.ID == id })
 	if at < 0 {
@@ -141,7 +140,7 @@ func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, 
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := Explanation{Plan: first.fates[id], Nearest: x.nearest(problem, at, first)}
+	e := Explanation{Plan: first.outcomes[id], Nearest: x.nearest(problem, at, first)}
 	if i := slices.IndexFunc(e.Nearest, func(c Candidate) bool { return len(c.Lacks) == 0 && c.DroneID != e.Plan.DroneID }); i >= 0 && (e.Plan.DroneID == "" || e.Plan.LateMinutes > 0) {
 		forced := problem
 		forced.Orders = slices.Clone(problem.Orders)
@@ -201,17 +200,17 @@ func (x explainer) charge(p *solver.Problem, n int) {
 	}
 }
 
-// outcome is a plan and what it does with every order.
-type outcome struct {
-	fates map[domain.OrderID]Fate
-	// taken lists the orders that a drone flies for.
+// planned is a plan and what it does with every order.
+type planned struct {
+	outcomes map[domain.OrderID]Outcome
+	// taken are the orders of each drone that begins a mission.
 	taken map[domain.DroneID][]string
 	kept  int
 }
 
-func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (outcome, error) {
+func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (planned, error) {
 	r, err := New(cfg, x.clock).Plan(ctx, p)
-	out := outcome{map[domain.OrderID]Fate{}, map[domain.DroneID][]string{}, len(r.Kept)}
+	out := planned{map[domain.OrderID]Outcome{}, map[domain.DroneID][]string{}, len(r.Kept)}
 	if err != nil {
 		return out, err
 	}
@@ -219,32 +218,30 @@ func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (outc
 	for _, o := range p.Orders {
 		due[o.ID] = o.Due(p.Now)
 	}
-	for _, route := range r.Plan.Routes {
-		out.taken[domain.DroneID(route.DroneID)] = route.OrderIDs()
+	serve := func(route solver.Route, mission domain.MissionID, orders []string) {
 		for _, s := range route.Stops {
-			if s.Kind == solver.Delivery {
-				arrival := s.ETA
-				out.fates[domain.OrderID(s.OrderID)] = Fate{DroneID: domain.DroneID(route.DroneID), Arrival: &arrival, LateMinutes: late(arrival, due[s.OrderID])}
-			}
-		}
-	}
-	for _, a := range r.Plan.Amendments {
-		for _, s := range a.Stops {
-			if s.Kind == solver.Delivery && slices.Contains(a.AddedIDs, s.OrderID) {
-				arrival := s.ETA
-				out.fates[domain.OrderID(s.OrderID)] = Fate{
-					DroneID: domain.DroneID(a.DroneID), MissionID: domain.MissionID(a.MissionID), Arrival: &arrival, LateMinutes: late(arrival, due[s.OrderID]),
+			if s.Kind == solver.Delivery && slices.Contains(orders, s.OrderID) {
+				out.outcomes[domain.OrderID(s.OrderID)] = Outcome{
+					DroneID: domain.DroneID(route.DroneID), MissionID: mission, Arrival: &s.ETA, LateMinutes: late(s.ETA, due[s.OrderID]),
 				}
 			}
 		}
 	}
+	for _, route := range r.Plan.Routes {
+		orders := route.OrderIDs()
+		out.taken[domain.DroneID(route.DroneID)] = orders
+		serve(route, "", orders)
+	}
+	for _, a := range r.Plan.Amendments {
+		serve(a.Route, domain.MissionID(a.MissionID), a.AddedIDs)
+	}
 	JudgeByAllDrones(r.Usable(), r.Plan.Unserved, x.remembered())
 	for i, u := range r.Plan.Unserved {
-		f := Fate{Reason: u.String()}
+		f := Outcome{Reason: u.String()}
 		if i < len(r.Obstacles) {
 			f.Obstacles, f.Drones = r.Obstacles[i], r.Obstacles[i].String()
 		}
-		out.fates[domain.OrderID(u.OrderID)] = f
+		out.outcomes[domain.OrderID(u.OrderID)] = f
 	}
 	return out, nil
 }
@@ -268,16 +265,16 @@ func late(arrival, due time.Time) float64 {
 }
 
 // instead plans another problem and compares.
-func (x explainer) instead(ctx context.Context, cfg Config, p solver.Problem, first outcome) (*Instead, error) {
+func (x explainer) instead(ctx context.Context, cfg Config, p solver.Problem, first planned) (*Alternative, error) {
 	second, err := x.plan(ctx, cfg, p)
 	if err != nil {
 		return nil, err
 	}
-	in := &Instead{Plan: second.fates[x.id], Worse: []Change{}, Better: []Change{}}
+	in := &Alternative{Plan: second.outcomes[x.id], Worse: []Change{}, Better: []Change{}}
 	orders := slices.Clone(x.moment.Snapshot.Orders)
 	slices.SortStableFunc(orders, func(a, b domain.Order) int { return cmp.Compare(b.Priority, a.Priority) })
 	for _, o := range orders {
-		c := Change{o.ID, o.Priority.String(), first.fates[o.ID], second.fates[o.ID]}
+		c := Change{o.ID, o.Priority.String(), first.outcomes[o.ID], second.outcomes[o.ID]}
 		if o.ID == x.id {
 			continue
 		}
@@ -296,7 +293,7 @@ func (x explainer) instead(ctx context.Context, cfg Config, p solver.Problem, fi
 }
 
 // delay is how much later an order arrives in another plan; one that waits never does.
-func delay(before, after Fate) time.Duration {
+func delay(before, after Outcome) time.Duration {
 	switch {
 	case before.Arrival == nil && after.Arrival == nil:
 		return 0
@@ -309,7 +306,7 @@ func delay(before, after Fate) time.Duration {
 }
 
 // nearest lists the drones that would deliver the order soonest, and what each lacked.
-func (x explainer) nearest(p solver.Problem, order int, plan outcome) []Candidate {
+func (x explainer) nearest(p solver.Problem, order int, plan planned) []Candidate {
 	f := newDirectFlights(&p)
 	o := &p.Orders[order]
 	free := map[domain.DroneID]bool{}
@@ -333,7 +330,7 @@ func (x explainer) nearest(p solver.Problem, order int, plan outcome) []Candidat
 		}
 		if others := plan.taken[d.ID]; free[d.ID] && len(others) > 0 && !slices.Contains(others, o.ID) {
 			c.Doing = fmt.Sprintf("idle, planned for %s", listed(others))
-		} else if free[d.ID] && len(others) == 0 && plan.kept > 0 && strings.HasPrefix(plan.fates[x.id].Reason, string(solver.KeptForCritical)) {
+		} else if free[d.ID] && len(others) == 0 && plan.kept > 0 && strings.HasPrefix(plan.outcomes[x.id].Reason, string(solver.KeptForCritical)) {
 			c.Doing = "idle, kept for CRITICAL orders to come"
 		}
 		if j, can := joins[d.ID]; can {

@@ -197,9 +197,9 @@ func (s spoiler) shows(r planner.Result) {
 func (s spoiler) handsOver(snap domain.Snapshot, r planner.Result) {
 	all := append(snap.Charging, snap.Drones...)
 	planner.JudgeByAllDrones(r.Problem, r.Plan.Unserved, all)
-	left := planner.LeftoversOf(r.Problem, r.Plan.Unserved, r.Obstacles, snap)
+	left := planner.HandOverCandidatesOf(r.Problem, r.Plan.Unserved, r.Obstacles, snap)
 	left.NeedAllDrones()
-	left.HandOvers(planner.Elsewhere{Depots: left.Depots(), Idle: all, All: all, Waiting: map[domain.DepotID]int{"B": math.MaxInt}})
+	left.HandOvers(planner.OtherAreas{Depots: left.Depots(), Idle: all, All: all, Waiting: map[domain.DepotID]int{"B": math.MaxInt}})
 }
 
 // F-ORD-06: whatever the store holds, an order's wait can be explained.

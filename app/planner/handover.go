@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxLeftovers is how many orders a cycle tries to hand over, the most urgent first.
-	maxLeftovers = 200
+	// maxCandidates is how many orders a cycle tries to hand over, the most urgent first.
+	maxCandidates = 200
 	// maxDepotsAsked is how many depots of other areas a cycle looks at, the nearest to
 	// an order first: as many as one query takes.
 	maxDepotsAsked = 30
@@ -25,16 +25,16 @@ const (
 	handOverTakes = 10 * time.Second
 )
 
-// Leftovers are the orders of a plan that another area may serve in time and this one
+// HandOverCandidates are the orders of a plan that another area may serve in time and this one
 // cannot.
-type Leftovers struct {
+type HandOverCandidates struct {
 	problem solver.Problem
-	list    []leftover
+	list    []handOverCandidate
 	beyond  []domain.Depot
 }
 
-// leftover is one of them.
-type leftover struct {
+// handOverCandidate is one such order.
+type handOverCandidate struct {
 	order  domain.Order
 	index  int // in the problem
 	reason solver.Reason
@@ -44,16 +44,16 @@ type leftover struct {
 	left     time.Duration
 }
 
-// LeftoversOf returns the leftovers of a plan made from the snapshot. It leaves out orders
+// HandOverCandidatesOf returns the candidates of a plan made from the snapshot. It leaves out orders
 // that wait for a better route, and those that no warehouse supplies.
-func LeftoversOf(p solver.Problem, unserved []solver.Unserved, obstacles []domain.Obstacles, snap domain.Snapshot) Leftovers {
-	l := Leftovers{problem: p, beyond: snap.Beyond}
+func HandOverCandidatesOf(p solver.Problem, unserved []solver.Unserved, obstacles []domain.Obstacles, snap domain.Snapshot) HandOverCandidates {
+	l := HandOverCandidates{problem: p, beyond: snap.Beyond}
 	if len(snap.Beyond) == 0 {
 		return l
 	}
 	area := domain.Area{Depots: snap.Depots()}
 	for i, u := range unserved {
-		one := leftover{order: snap.Orders[u.Index], index: u.Index, reason: u.Reason, left: p.Orders[u.Index].Due(p.Now).Sub(p.Now)}
+		one := handOverCandidate{order: snap.Orders[u.Index], index: u.Index, reason: u.Reason, left: p.Orders[u.Index].Due(p.Now).Sub(p.Now)}
 		switch u.Reason {
 		case solver.InvalidInput, solver.NoCompatibleWarehouse, solver.WaitsForBetterRoute:
 			continue
@@ -68,15 +68,15 @@ func LeftoversOf(p solver.Problem, unserved []solver.Unserved, obstacles []domai
 			l.list = append(l.list, one)
 		}
 	}
-	slices.SortStableFunc(l.list, func(a, b leftover) int {
+	slices.SortStableFunc(l.list, func(a, b handOverCandidate) int {
 		return cmp.Or(cmp.Compare(b.order.Priority, a.order.Priority), a.order.Deadline.Compare(b.order.Deadline))
 	})
-	l.list = l.list[:min(len(l.list), maxLeftovers)]
+	l.list = l.list[:min(len(l.list), maxCandidates)]
 	return l
 }
 
 // Depots are the depots of other areas that can be near enough, the nearest first.
-func (l Leftovers) Depots() []domain.Depot {
+func (l HandOverCandidates) Depots() []domain.Depot {
 	type asked struct {
 		depot  domain.Depot
 		metres float64
@@ -103,17 +103,17 @@ func (l Leftovers) Depots() []domain.Depot {
 	return depots
 }
 
-// NeedAllDrones reports whether HandOvers needs Elsewhere.All: there is an order that no drone
+// NeedAllDrones reports whether HandOvers needs OtherAreas.All: there is an order that no drone
 // of the area can ever carry, so busy drones elsewhere count too.
-func (l Leftovers) NeedAllDrones() bool {
-	return slices.ContainsFunc(l.list, func(o leftover) bool { return o.never })
+func (l HandOverCandidates) NeedAllDrones() bool {
+	return slices.ContainsFunc(l.list, func(o handOverCandidate) bool { return o.never })
 }
 
-// Elsewhere is what a cycle knows of other areas.
-type Elsewhere struct {
+// OtherAreas is what a cycle knows of other areas.
+type OtherAreas struct {
 	Depots  []domain.Depot
 	Idle    []domain.Drone         // drones that their cycles are offered
-	All     []domain.Drone         // all of their drones, if Leftovers.NeedAllDrones
+	All     []domain.Drone         // all of their drones, if HandOverCandidates.NeedAllDrones
 	Waiting map[domain.DepotID]int // orders that each depot plans
 }
 
@@ -123,7 +123,7 @@ type Elsewhere struct {
 // order for which the area keeps a drone in reserve goes only to a depot without waiting
 // orders. An order that no drone of the area can ever carry goes to any depot with a drone
 // that can, idle or not.
-func (l Leftovers) HandOvers(e Elsewhere) []domain.HandOver {
+func (l HandOverCandidates) HandOvers(e OtherAreas) []domain.HandOver {
 	p := l.problem
 	p.Depots = nil
 	for _, d := range e.Depots {

@@ -14,12 +14,12 @@ type passing struct {
 	order     domain.Order
 	reason    solver.Reason
 	obstacles domain.Obstacles
-	elsewhere planner.Elsewhere
+	elsewhere planner.OtherAreas
 }
 
 // F-ARE-05: an order that its area cannot serve in time goes to a depot with an idle drone
 // that can, and otherwise stays.
-func TestLeftovers_HandOvers(t *testing.T) {
+func TestHandOverCandidates_HandOvers(t *testing.T) {
 	now := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
 	here := domain.Depot{ID: "HERE", Position: domain.Position{Lat: 48.85, Lon: 2.35}}
 	there := domain.Depot{ID: "THERE", Position: domain.Position{Lat: 48.85, Lon: 2.5}} // 11 km
@@ -61,12 +61,12 @@ func TestLeftovers_HandOvers(t *testing.T) {
 				OrderContent: domain.OrderContent{Priority: domain.PriorityStandard, ProductType: "BLOOD", Pickup: &pickup, Delivery: domain.Position{Lat: 48.86, Lon: 2.36}, WeightKg: 1},
 			},
 			reason: solver.NoDroneFree, obstacles: domain.Obstacles{Busy: 3},
-			elsewhere: planner.Elsewhere{Depots: []domain.Depot{there}, Idle: []domain.Drone{drone}, All: []domain.Drone{drone}, Waiting: map[domain.DepotID]int{}},
+			elsewhere: planner.OtherAreas{Depots: []domain.Depot{there}, Idle: []domain.Drone{drone}, All: []domain.Drone{drone}, Waiting: map[domain.DepotID]int{}},
 		}
 		c.change(&p)
 		snap := domain.Snapshot{Depot: here, Beyond: []domain.Depot{there}, Orders: []domain.Order{p.order}}
 		unserved := []solver.Unserved{{OrderID: "O1", Reason: p.reason}}
-		left := planner.LeftoversOf(planner.ProblemOf(snap, now, solver.Params{}), unserved, []domain.Obstacles{p.obstacles}, snap)
+		left := planner.HandOverCandidatesOf(planner.ProblemOf(snap, now, solver.Params{}), unserved, []domain.Obstacles{p.obstacles}, snap)
 		list := left.HandOvers(p.elsewhere)
 		if c.want == "" {
 			if len(list) > 0 {

@@ -194,15 +194,15 @@ func (r *replay) inFlight(area domain.Area) (flights []domain.Flight) {
 // handOver gives what an area's cycle cannot serve in time to others that can, as the
 // optimizer does at the end of a cycle. It returns how many orders.
 func (r *replay) handOver(planned planner.Result, snap domain.Snapshot) int {
-	left := planner.LeftoversOf(planned.Usable(), planned.Plan.Unserved, planned.Obstacles, snap)
-	e := planner.Elsewhere{Depots: left.Depots(), Waiting: map[domain.DepotID]int{}}
+	candidates := planner.HandOverCandidatesOf(planned.Usable(), planned.Plan.Unserved, planned.Obstacles, snap)
+	e := planner.OtherAreas{Depots: candidates.Depots(), Waiting: map[domain.DepotID]int{}}
 	if len(e.Depots) == 0 {
 		return 0
 	}
 	there := domain.Area{Depots: e.Depots}
 	e.Idle = r.idle(there)
 	for i := range r.drones {
-		if d := r.drones[i].known; left.NeedAllDrones() && there.Has(d.HomeDepotID) {
+		if d := r.drones[i].known; candidates.NeedAllDrones() && there.Has(d.HomeDepotID) {
 			e.All = append(e.All, d)
 		}
 	}
@@ -211,7 +211,7 @@ func (r *replay) handOver(planned planner.Result, snap domain.Snapshot) int {
 			e.Waiting[o.PlanningDepotID]++
 		}
 	}
-	list := left.HandOvers(e)
+	list := candidates.HandOvers(e)
 	areas := []domain.Area{{Depots: snap.Depots()}, there}
 	by := domain.HandOvers{CycleID: snap.CycleID, DepotID: snap.Depot.ID}
 	for _, h := range list {
