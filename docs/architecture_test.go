@@ -110,3 +110,22 @@ func TestDecisions_AreListed(t *testing.T) {
 		}
 	}
 }
+
+// The page names every package of app and of adapters.
+func TestArchitecture_NamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, parent := range []string{"../app", "../adapters"} {
+		folders, err := os.ReadDir(parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range folders {
+			if f.IsDir() && !strings.Contains(string(text), "`"+f.Name()+"`") {
+				t.Errorf("docs/architecture.md does not name %s/%s", strings.TrimPrefix(parent, "../"), f.Name())
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,8 +19,12 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // documentOf is the OpenAPI document that an API serves.
@@ -321,6 +326,13 @@ var exampleNeeds = map[string]func(*guarded){
 	"/api/v1/warehouses/{id}/story": func(g *guarded) {
 		g.asks(g.token(asOperator), "POST", "/api/v1/warehouses/apply", `{"reason": "x", "warehouses": [{"id": "W8", "position": {"lat": 48, "lon": 2}, "authorizedProductTypes": ["BLOOD"]}]}`, http.StatusOK)
 	},
+	"/api/v1/deadletters/replay":  (*guarded).letter,
+	"/api/v1/deadletters/discard": (*guarded).letter,
+	"/api/v1/locks/break": func(g *guarded) {
+		if _, _, err := lock.TryAcquire(g.t.Context(), g.locks, domain.CycleLockKey("DEPOT-1"), lock.WithTTL(time.Minute)); err != nil {
+			g.t.Fatal(err)
+		}
+	},
 	"/api/v1/drones/{id}/clear": func(g *guarded) {
 		report := domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneEmergency}
 		for _, err := range g.store.NewTelemetryApplier().Apply(g.t.Context(), []domain.Telemetry{report}) {
@@ -391,10 +403,69 @@ func (g *guarded) example(method, path string) {
 	unknown := maps.Clone(body)
 	unknown["surprise"] = 1
 	send(unknown, http.StatusBadRequest, "surprise")
+	before := g.stored()
 	send(body, http.StatusOK)
+	if path != "/api/v1/messages/publish" && maps.Equal(before, g.stored()) {
+		g.t.Errorf("%s %s: the example changes nothing", method, path)
+	}
 }
 
-// F-API-08: every example of the document works on a fleet.
+// stored is when each document was written.
+func (g *guarded) stored() map[string]time.Time {
+	g.t.Helper()
+	written := map[string]time.Time{}
+	collections, err := g.clients.Firestore.Collections(g.t.Context()).GetAll()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, c := range collections {
+		docs, err := c.Documents(g.t.Context()).GetAll()
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		for _, doc := range docs {
+			written[doc.Ref.Path] = doc.UpdateTime
+		}
+	}
+	return written
+}
+
+// letter puts a message that was refused into its dead-letter topic.
+func (g *guarded) letter() {
+	g.t.Helper()
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	attributes := map[string]string{pubsubio.AttrMessageID: "4711", pubsubio.AttrReason: "INVALID", pubsubio.AttrTopic: "orders"}
+	if _, err := publisher.Publish(g.t.Context(), pubsubio.DeadLetterTopic("orders"), []byte("{}"), attributes, "").Wait(g.t.Context()); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// F-API-08: a State Manager applies the message that is the example of publishing.
+func TestOpenAPI_ExampleOfAMessageIsApplied(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.exampleFleet()
+	m, err := manager.New(emutest.Connect(t, g.clients.Config), simclock.Real(), manager.Config{}, emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	g.example(http.MethodPost, "/api/v1/messages/publish")
+	emutest.Eventually(t, "the order of the example", func() error {
+		_, err := g.store.Order(t.Context(), "O9")
+		return err
+	})
+}
+
+// F-API-08: every example of the document works on a fleet, and those of commands change it.
 func TestOpenAPI_ExamplesWork(t *testing.T) {
 	doc, err := strictDocument()
 	if err != nil {

@@ -37,9 +37,9 @@ type Config struct {
 	// SweepInterval is how often the fleet is swept by one of the managers;
 	// default 5 s.
 	SweepInterval time.Duration
-	// SweepLimit bounds a sweep, by the machine's clock; default 2 min. The next one
-	// continues where it ended. Without it a query that is never answered would keep
-	// the lock extended and stop all sweeping.
+	// SweepLimit bounds a sweep, by the machine's clock; default 2 min. The next one begins
+	// anew: what this one changed needs no change again. Without the limit a query that is
+	// never answered would keep the lock extended and stop all sweeping.
 	SweepLimit time.Duration
 	// CensusInterval is how often drones and orders are counted for the metrics, by
 	// the machine's clock; default 15 s, negative for never. Each manager counts, so

@@ -173,9 +173,15 @@ func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent[b.telemetry(future)] = malformed{Kind: pubsubio.TopicTelemetry, Text: string(data), Reason: string(policy.ReasonFutureTimestamp), Error: "D-AHEAD"}
+	fence := `{"decision_id": "DEC-FENCE", "fence": "abc"}`
+	sent[b.send(pubsubio.TopicDecisions, []byte(fence), nil, "")] = malformed{Kind: pubsubio.TopicDecisions, Text: fence, Reason: wire.ReasonInvalid, Error: "fence"}
 	b.telemetry(domain.Telemetry{DroneID: "D-GOOD", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
 
 	list := b.awaitLetters(slices.Collect(maps.Keys(sent))...)
+	// A decision that cannot be judged has no entry, as docs/messages.md says.
+	if ledger, err := b.desk.Store.ListLedger(t.Context(), firestoretx.LedgerFilter{}, firestoretx.Page{}); err != nil || len(ledger.Items)+len(ledger.Malformed) > 0 {
+		t.Errorf("the ledger has %+v, %v", ledger.Items, err)
+	}
 	for i, l := range list {
 		m := sent[l.MessageID]
 		if l.Topic != m.Kind || l.Reason != m.Reason || string(l.Data) != m.Text {

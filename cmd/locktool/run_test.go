@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -309,5 +310,18 @@ func TestRun_KilledWithItsCommand(t *testing.T) {
 	r, pid := starts(t, emutest.Hosts(t), "echo $$; exec sleep 1000")
 	sends(t, r.Process.Pid, syscall.SIGKILL)
 	r.exits(-1)
+	gone(t, pid)
+}
+
+// What the command itself has started survives kill -9 of locktool, as docs/lock.md says.
+func TestRun_KilledWithoutWhatTheCommandStarted(t *testing.T) {
+	r, pid := starts(t, emutest.Hosts(t), "sleep 1000 >/dev/null 2>&1 & echo $!; wait")
+	started, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sends(t, r.Process.Pid, syscall.SIGKILL)
+	r.exits(-1)
+	sends(t, started, syscall.SIGKILL) // fails if it is gone
 	gone(t, pid)
 }

@@ -51,6 +51,10 @@ var Deliberate = []Difference{
 		How: "closed, and its streams broken, after 20 s without an answer to a ping", Why: "not documented; a stream that settles nothing seems idle and would get the same messages again and again",
 	},
 	{
+		Topic: "ack ids that are out of order, on an exactly-once subscription with message ordering", From: Production,
+		How: "FAILED_PRECONDITION, with the result of each id", Why: "the status is not documented; with an expired id it is INVALID_ARGUMENT, as documented",
+	},
+	{
 		Topic: "retry policy", From: Production,
 		How: "backoff without jitter, applied to every message", Why: "a test with a fake clock knows when a message comes back",
 	},
@@ -142,6 +146,10 @@ var Deliberate = []Difference{
 	{
 		Topic: "dead letters", From: OfficialEmulator,
 		How: "forwarded on the last nack or expiry, not when a subscriber asks again", Why: "a subscription that nobody reads any more must not hold back its dead letters",
+	},
+	{
+		Topic: "attribute keys that begin with goog but not with googclient_", From: OfficialEmulator,
+		How: "INVALID_ARGUMENT, not accepted", Why: "the documented rule; Google's clients carry traces in the others",
 	},
 	{
 		Topic: "attribute keys over 256 bytes, values over 1,024 bytes, ordering keys over 1,024 bytes", From: OfficialEmulator,

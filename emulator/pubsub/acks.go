@@ -154,7 +154,8 @@ func (r *ackReport) add(id string, outcome ackOutcome) {
 	}
 }
 
-// failure is the status of an exactly-once request in which some ids failed.
+// failure is the status of an exactly-once request in which some ids failed: as the
+// service documents it INVALID_ARGUMENT if one is invalid, such as one that has expired.
 // Clients treat an id without metadata in a failed request as failed, so applied
 // ids are marked transient: the client repeats only those, and the server, which
 // remembers them, answers OK.
@@ -171,8 +172,12 @@ func (r *ackReport) failure(what string) error {
 	mark(r.applied, transientRepeat)
 	mark(r.unordered, transientUnordered)
 	mark(r.invalid, permanentInvalid)
-	failed := status.Newf(codes.FailedPrecondition,
-		"%s: %d of %d ack ids failed; see the error details for each", what, len(r.invalid)+len(r.unordered), len(details))
+	code := codes.FailedPrecondition
+	if len(r.invalid) > 0 {
+		code = codes.InvalidArgument
+	}
+	failed := status.Newf(code, "%s: %d of %d ack ids failed: %d invalid or expired, %d out of order; see the error details for each",
+		what, len(r.invalid)+len(r.unordered), len(details), len(r.invalid), len(r.unordered))
 	detailed, err := failed.WithDetails(&errdetails.ErrorInfo{
 		Reason: "EXACTLY_ONCE_ACKID_FAILURE", Domain: "pubsub.googleapis.com", Metadata: details,
 	})

@@ -67,6 +67,8 @@ func TestPublish_ChecksLimits(t *testing.T) { // P-LIM-01
 		{"only an attribute", []*pubsubpb.PubsubMessage{{Attributes: attributes(1, 1, 0)}}, codes.OK},
 		{"100 attributes", []*pubsubpb.PubsubMessage{{Attributes: attributes(100, 256, 1024)}}, codes.OK},
 		{"101 attributes", []*pubsubpb.PubsubMessage{{Attributes: attributes(101, 3, 1)}}, codes.InvalidArgument},
+		{"reserved attribute key", []*pubsubpb.PubsubMessage{{Attributes: map[string]string{"google-trace": "x"}}}, codes.InvalidArgument},
+		{"attribute key of Google's clients", []*pubsubpb.PubsubMessage{{Attributes: map[string]string{"googclient_traceparent": "x"}}}, codes.OK},
 		{"long attribute key", []*pubsubpb.PubsubMessage{{Attributes: attributes(1, 257, 1)}}, codes.InvalidArgument},
 		{"long attribute value", []*pubsubpb.PubsubMessage{{Attributes: attributes(1, 1, 1025)}}, codes.InvalidArgument},
 		{"empty attribute key", []*pubsubpb.PubsubMessage{{Attributes: map[string]string{"": "v"}}}, codes.InvalidArgument},

@@ -1,6 +1,7 @@
 package pubsubemu
 
 import (
+	"strings"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -56,6 +57,13 @@ func checkPublish(req *pubsubpb.PublishRequest) error {
 	return nil
 }
 
+// Attribute keys that begin with reservedKey are refused, except those with which Google's
+// clients carry traces.
+const (
+	reservedKey = "goog"
+	clientKey   = "googclient_"
+)
+
 func checkMessage(i int, m *pubsubpb.PubsubMessage) error {
 	if len(m.GetData()) == 0 && len(m.GetAttributes()) == 0 {
 		return invalid("messages[%d]: set data or at least one attribute", i)
@@ -67,6 +75,8 @@ func checkMessage(i int, m *pubsubpb.PubsubMessage) error {
 		switch {
 		case k == "":
 			return invalid("messages[%d].attributes: a key is empty", i)
+		case strings.HasPrefix(k, reservedKey) && !strings.HasPrefix(k, clientKey):
+			return invalid("messages[%d].attributes: the key %q begins with %s, which is reserved; rename it", i, k, reservedKey)
 		case len(k) > maxAttributeKey:
 			return invalid("messages[%d].attributes: a key takes %d bytes; at most %d are allowed", i, len(k), maxAttributeKey)
 		case len(v) > maxAttributeValue:

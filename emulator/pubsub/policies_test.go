@@ -257,10 +257,10 @@ func TestDeadLetter_LaterMessagesOfKeyFollow(t *testing.T) { // P-DEL-02, P-DEL-
 func exactlyOnce(c *pubsubpb.Subscription) { c.EnableExactlyOnceDelivery = true }
 
 // perID reads the results of a failed exactly-once request.
-func perID(t *testing.T, err error) map[string]string {
+func perID(t *testing.T, err error, code codes.Code) map[string]string {
 	t.Helper()
-	if status.Code(err) != codes.FailedPrecondition {
-		t.Fatalf("got %v, want FAILED_PRECONDITION", err)
+	if status.Code(err) != code {
+		t.Fatalf("got %v, want %s", err, code)
 	}
 	detailed, ok := apierror.FromError(err)
 	if !ok {
@@ -280,17 +280,17 @@ func TestExactlyOnce_StaleAckIDsFail(t *testing.T) { // P-DEL-05
 	live := b.pullWait(sub, 1)
 	_, err := b.sub.Acknowledge(b.deadline(), &pubsubpb.AcknowledgeRequest{Subscription: sub, AckIds: ackIDs(stale)})
 	want := map[string]string{stale[0].AckId: "PERMANENT_FAILURE_INVALID_ACK_ID"}
-	if diff := cmp.Diff(want, perID(t, err)); diff != "" {
+	if diff := cmp.Diff(want, perID(t, err, codes.InvalidArgument)); diff != "" {
 		t.Error(diff)
 	}
 	_, err = b.sub.ModifyAckDeadline(b.deadline(), &pubsubpb.ModifyAckDeadlineRequest{Subscription: sub, AckIds: ackIDs(stale), AckDeadlineSeconds: 30})
-	if diff := cmp.Diff(want, perID(t, err)); diff != "" {
+	if diff := cmp.Diff(want, perID(t, err, codes.InvalidArgument)); diff != "" {
 		t.Error(diff)
 	}
 	// of a mixed request the stale id fails for good, the other when repeated succeeds
 	mixed := append(ackIDs(stale), ackIDs(live)...)
 	_, err = b.sub.Acknowledge(b.deadline(), &pubsubpb.AcknowledgeRequest{Subscription: sub, AckIds: mixed})
-	if got := perID(t, err); got[mixed[0]] != "PERMANENT_FAILURE_INVALID_ACK_ID" || got[mixed[1]][:10] != "TRANSIENT_" {
+	if got := perID(t, err, codes.InvalidArgument); got[mixed[0]] != "PERMANENT_FAILURE_INVALID_ACK_ID" || got[mixed[1]][:10] != "TRANSIENT_" {
 		t.Errorf("mixed results %v", got)
 	}
 	b.ack(sub, live...)
@@ -341,7 +341,7 @@ func TestExactlyOnce_OrderedAcksComeInOrder(t *testing.T) { // P-DEL-04, P-DEL-0
 	got := b.pull(sub, 10)
 	_, err := b.sub.Acknowledge(b.deadline(), &pubsubpb.AcknowledgeRequest{Subscription: sub, AckIds: ackIDs(got[1:])})
 	want := map[string]string{got[1].AckId: "TRANSIENT_FAILURE_UNORDERED_ACK_ID"}
-	if diff := cmp.Diff(want, perID(t, err)); diff != "" {
+	if diff := cmp.Diff(want, perID(t, err, codes.FailedPrecondition)); diff != "" {
 		t.Error(diff)
 	}
 	b.ack(sub, got[1], got[0]) // the acks of one request are applied in order of delivery

@@ -431,7 +431,7 @@ func (w *worker) compare(m *model, call string, due map[string]outcome, err erro
 		return
 	}
 	said := map[string]string{}
-	if err != nil && status.Code(err) != codes.FailedPrecondition {
+	if code := status.Code(err); code != codes.OK && code != codes.FailedPrecondition && code != codes.InvalidArgument {
 		w.t.Error(err)
 	}
 	for _, detail := range status.Convert(err).Details() {
