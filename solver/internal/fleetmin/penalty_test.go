@@ -134,7 +134,7 @@ func TestWorker_RepairCompletesAPenalisedSearch(t *testing.T) {
 
 // Where complete states are rare, an annealing returns to them again and again.
 func TestWorker_AnnealIsNeverAstrayForLong(t *testing.T) {
-	longtest.Only(t, "slow under -race, which finds nothing in code of one goroutine")
+	longtest.Only(t, "searches for seconds")
 	for seed := range uint64(5) {
 		w := newTestWorker(pdptest.IdenticalFleet(seed, 60, 30), seed)
 		spent := budget(8000)

@@ -236,7 +236,7 @@ func TestSetQuotas_OnlyWhereTheyAreCertain(t *testing.T) {
 // always where that leaves out less, at whatever cost, mostly where it only costs
 // less.
 func TestImprove_GeneratesTheRoutesThatAreMissing(t *testing.T) {
-	longtest.Only(t, "slow under -race, which finds nothing in code of one goroutine")
+	longtest.Only(t, "searches for seconds")
 	const problems = 120
 	searched, improved := 0, 0
 	for seed := range uint64(problems) {
