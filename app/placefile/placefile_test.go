@@ -206,7 +206,7 @@ func TestStarterFile_HoldsTheDemosPlaces(t *testing.T) {
 
 // Whatever a file holds, it is read or refused with a problem that names the file.
 func FuzzDepots(f *testing.F) {
-	for _, text := range []string{depotsYAML, placesJSON, "id,lat,lon\nA,1,2\n", "depots:\n- &a [*a]\n", "depots: [{id: !!binary x, ? {a: b} : c}]"} {
+	for _, text := range []string{depotsYAML, placesJSON, "id,lat,lon\nA,1,2\n", "id;lat\n", "\ufeff{\"type\":\"FeatureCollection\",\"crs\":{}}", geoJSON(`"id":"\ud800"`, ``), "depots:\n- &a [*a]\n", "depots: [{id: !!binary x, ? {a: b} : c}]"} {
 		f.Add("f", []byte(text))
 		f.Add("f.yaml", []byte(text))
 	}
@@ -217,6 +217,9 @@ func FuzzDepots(f *testing.F) {
 			t.Errorf("%+v, %v", depots, err)
 		}
 		for _, d := range depots {
+			if shown := string(d.ID) + d.Name; strings.ContainsRune(shown, '\ufffd') && !strings.Contains(string(data), "\ufffd") && !strings.Contains(strings.ToLower(string(data)), "fffd") {
+				t.Errorf("%q was read from %q", shown, data)
+			}
 			if domain.CheckID(string(d.ID)) != nil || d.Capacity < 0 || !(d.Position.Lat <= 90 && d.Position.Lat >= -90) {
 				t.Errorf("%+v", d)
 			}

@@ -132,6 +132,28 @@ func solves(t interface {
 	return true
 }
 
+// F-OPT-05: an order with a mistake is counted among the unserved.
+func TestSolve_CountsInvalidOrders(t *testing.T) {
+	dir := t.TempDir()
+	data := strings.Replace(solvable, `"packageWeightKg": 1`, `"packageWeightKg": -2`, 1)
+	data = strings.Replace(data, `"id": "C", "deliveryLocation"`, `"id": "B", "deliveryLocation"`, 1)
+	c := solveCommand{In: filepath.Join(dir, "snapshot.json"), Iterations: 10, SolveLimit: time.Second, Strategy: "greedy"}
+	if err := os.WriteFile(c.In, []byte("\ufeff"+data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	printed := filepath.Join(dir, "printed")
+	err := func() error {
+		defer printingTo(t, printed)()
+		return c.Run(t.Context())
+	}()
+	text, _ := os.ReadFile(printed)
+	for _, want := range []string{"1 route for 1 of 3 orders", "unserved: 1 CRITICAL, 0 HIGH, 1 STANDARD (2 of them invalid)", "A  invalid_input", "B  invalid_input"} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%v: the plan lacks %q:\n%s", err, want, text)
+		}
+	}
+}
+
 // F-OPT-05: a snapshot is a file that people edit. Whatever it says, there is a plan of the
 // rest.
 func TestSolve_PlansAnySnapshot(t *testing.T) {

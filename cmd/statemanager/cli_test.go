@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,39 @@ func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
 	says("warehouse WH-SOUTH: deleted", "warehouses delete WH-SOUTH --reason=closed")
 	says("Nobody holds some:key", "locks show some:key")
 	says(`"drones": []`, "drones list --json")
+}
+
+// F-API-05, F-IN-01, F-IN-03: a file that would be read wrongly is refused with the place
+// and the fix, and the preview tells what was not there before.
+func TestCommands_ReadPlacesAsTheyAreMeant(t *testing.T) {
+	hosts, dir := emutest.Hosts(t), t.TempDir()
+	point := func(id, coordinates, more string) string {
+		return `{"type": "FeatureCollection"` + more + `, "features": [{"type": "Feature", "id": "` + id + `", "geometry": {"type": "Point", "coordinates": ` + coordinates + `}, "properties": {}}]}`
+	}
+	for _, c := range []struct {
+		code             int
+		name, text, want string
+	}{
+		{1, "latin1.geojson", point("D-\xe9", "[2.35, 48.86]", ""), "line 1, byte offset 72: byte 0xe9 is not UTF-8; save or send the text as UTF-8"},
+		{1, "surrogate.geojson", point(`D-\ud800`, "[2.35, 48.86]", ""), "half of a surrogate pair"},
+		{1, "twice.csv", "id,name,lat,lon,lat,lon\nD,,1,2,3,4\n", `line 1: "lat" is given twice; give it once`},
+		{1, "excel.csv", "\ufeffid;lat;lon\r\nD;48,5;2,35\r\n", `the columns are separated by ";"; save the table with commas between columns and points in decimals`},
+		{1, "crs.geojson", point("D", "[48.86, 2.35]", `, "crs": {"type": "name", "properties": {"name": "EPSG:4326"}}`), "give coordinates as WGS 84 longitude, latitude (RFC 7946)"},
+		{1, "nfd.yaml", "depots:\n- {id: \"D-e\u0301\", position: {lat: 48.86, lon: 2.35}}\n", `not in Unicode normal form NFC; give "D-é"`},
+		{1, "guess.yaml", "depots:\n- {id: D, xy: 1, position: {lat: 48.86, lon: 2.35}}\n", "the fields are id, name, position, capacity, chargingSlots\n"},
+		{0, "mark.geojson", "\ufeff" + point("D", "[2.35, 48.86]", ""), "depot D: new\n  position: none -> 48.860000,2.350000\n1 would change"},
+		{0, "mark", "\ufeff" + point("D", "[2.35, 48.86]", ""), "depot D: new"},
+		{0, "swapped.csv", "id,lat,lon\nA,48.86,2.35\nB,48.85,2.36\nC,2.34,48.87\n", "depot C: new\n  position: none -> 2.340000,48.870000\n  warning: position is"},
+	} {
+		file := filepath.Join(dir, c.name)
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, errs := statemanager.Run(t, hosts, c.code, "depots", "apply", "-f", file, "--reason=x", "--dry-run")
+		if !strings.Contains(out+errs, c.want) {
+			t.Errorf("%s: printed %q and %q, want %q", c.name, out, errs, c.want)
+		}
+	}
 }
 
 // F-API-01: serve answers over HTTP; a taken port is refused before it starts.
