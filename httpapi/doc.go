@@ -3,8 +3,9 @@
 // the role operator may also send the commands of app/operator. Each resource has a file
 // with its paths, bodies and answers, such as orders.go; endpoints.go puts them together.
 //
-// It must not import cmd, nor decide anything that a policy should. It keeps no state but
-// recent answers: the last readiness report, and why orders wait.
+// It must not import cmd, nor decide anything that a policy should. It keeps nothing of
+// the fleet but recent answers, the last readiness report and why orders wait; beside these
+// it counts what each caller has asked.
 //
 // Every answer that is not a success is a problem document of RFC 9457, which names
 // the parameter and the fix: 307 for a path with empty or dot segments, 400 for a
@@ -15,8 +16,7 @@
 // a caller above its limit, 503 with Retry-After when the store or the token issuer does
 // not answer, 500 when a person must correct a document.
 //
-// Without a token issuer it answers requests from this machine only and is
-// read-only. It must then listen on the loopback address or behind a proxy that
-// checks credentials. It speaks plain HTTP: a proxy or load balancer in front must
+// Without credentials (Access) it is read-only. It must then listen on the loopback
+// address, or behind something that checks callers. It speaks plain HTTP: a proxy or load balancer in front must
 // provide TLS, because tokens must not travel in clear text.
 package httpapi

@@ -281,6 +281,32 @@ func TestStream_ShowsWhatCameOfDecisions(t *testing.T) {
 	p.has("cycle/C2", `"applied":0,"refused":{}`)
 }
 
+// F-LIVE-01: an order is sent again when it waits for another reason, not for each cycle.
+func TestStream_SendsAnOrderAgainForAnotherReasonOnly(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	p := s.watch("/api/v1/stream?kinds=cycle,order", "")
+	for _, c := range []struct {
+		id     domain.CycleID
+		reason string
+		free   int
+		named  string
+	}{{"C1", "no_drone_free", 1, "C1"}, {"C2", "no_drone_free", 1, "C1"}, {"C3", "no_drone_free", 2, "C3"}, {"C4", "out_of_range", 2, "C4"}, {"C5", "out_of_range", 2, "C4"}} {
+		now := time.Now()
+		err := s.store.RecordCycle(t.Context(), domain.Cycle{
+			ID: c.id, DepotID: "DEPOT-1", Outcome: domain.CycleEmpty, StartedAt: now, SnapshotTime: now, Orders: 1,
+			Unserved: []domain.UnservedOrder{{OrderID: "O2", Reason: c.reason, Obstacles: domain.Obstacles{Free: c.free}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.has("cycle/"+string(c.id), c.reason)
+		if order := string(p.entities["order/O2"]); !strings.Contains(order, `"cycleId":"`+c.named+`"`) {
+			t.Errorf("after cycle %s: %s, want the reason of %s", c.id, order, c.named)
+		}
+	}
+}
+
 // F-LIVE-02: nothing is read while nobody looks, however long the process has run.
 func TestStream_CostsNothingWhileNobodyLooks(t *testing.T) {
 	s := serve(t)

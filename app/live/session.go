@@ -326,10 +326,16 @@ func (s *session) recountWaits() {
 	before := s.waits
 	s.waits = domain.WaitsOf(slices.Collect(maps.Keys(s.state.Depots)), latest)
 	for _, o := range s.state.Orders {
-		if o.Waits() && !reflect.DeepEqual(before.Of(o), s.waits.Of(o)) {
+		if o.Waits() && !slices.EqualFunc(before.Of(o), s.waits.Of(o), sameReason) {
 			s.showOrder(o)
 		}
 	}
+}
+
+// sameReason reports whether two waits say the same, whichever cycles found it: each cycle
+// would otherwise send every order that waits to every viewer again.
+func sameReason(a, b domain.Wait) bool {
+	return a.DepotID == b.DepotID && a.Reason == b.Reason && a.Obstacles == b.Obstacles
 }
 
 // followEvents has drones read again whose state changed.
