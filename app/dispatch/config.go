@@ -106,15 +106,9 @@ func (c Config) Planner() planner.Config {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Interval == 0 {
-		c.Interval = 10 * time.Second
-	}
-	if c.LockTTL == 0 {
-		c.LockTTL = 15 * time.Second
-	}
-	if c.ReadLimit == 0 {
-		c.ReadLimit = time.Minute
-	}
+	c.Interval = cmp.Or(c.Interval, 10*time.Second)
+	c.LockTTL = cmp.Or(c.LockTTL, 15*time.Second)
+	c.ReadLimit = cmp.Or(c.ReadLimit, time.Minute)
 	drones := policy.DefaultDronePolicy()
 	c.MinBattery = cmp.Or(c.MinBattery, drones.MinBattery)
 	c.MaxSilence = cmp.Or(c.MaxSilence, drones.MaxSilence)

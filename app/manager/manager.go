@@ -85,25 +85,15 @@ type measurement struct {
 
 // New assembles a manager on open connections.
 func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger) (*Manager, error) {
-	if cfg.SweepInterval == 0 {
-		cfg.SweepInterval = 5 * time.Second
-	}
-	if cfg.CensusInterval == 0 {
-		cfg.CensusInterval = 15 * time.Second
-	}
-	if cfg.SweepLimit == 0 {
-		cfg.SweepLimit = 2 * time.Minute
-	}
-	if cfg.Format == "" {
-		cfg.Format = wire.Protobuf
-	}
+	cfg.SweepInterval = cmp.Or(cfg.SweepInterval, 5*time.Second)
+	cfg.CensusInterval = cmp.Or(cfg.CensusInterval, 15*time.Second)
+	cfg.SweepLimit = cmp.Or(cfg.SweepLimit, 2*time.Minute)
+	cfg.Format = cmp.Or(cfg.Format, wire.Protobuf)
 	if cfg.Tracing == nil {
 		cfg.Tracing = noop.NewTracerProvider()
 	}
 	cfg.Worker.Now, cfg.Worker.Tracing = clock.Now, cfg.Tracing
-	if cfg.Worker.TelemetryCoalesce == 0 {
-		cfg.Worker.TelemetryCoalesce = clock.Real(time.Second)
-	}
+	cfg.Worker.TelemetryCoalesce = cmp.Or(cfg.Worker.TelemetryCoalesce, clock.Real(time.Second))
 	locks, err := c.Locks(clock, log)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -161,18 +160,6 @@ func (l *lookAhead) plan(ctx context.Context) (_ solver.Plan, kept []solver.Dron
 // beyond lists the drones after the first n.
 func beyond(drones []solver.Drone, n int) []solver.Drone { return drones[min(len(drones), n):] }
 
-// keptDrones lists the drones that were not offered and have no route.
-func (l *lookAhead) keptDrones(plan solver.Plan, offered []solver.Drone) []solver.Drone {
-	used := map[string]bool{}
-	for _, d := range offered {
-		used[d.ID] = true
-	}
-	for _, r := range plan.Routes {
-		used[r.DroneID] = true
-	}
-	return selectDrones(l.work.Drones, func(id string) bool { return !used[id] })
-}
-
 // withoutIgnored lists those of a kind that the solver did not ignore.
 func withoutIgnored[T any](all []T, kind string, ignored []solver.Ignored) []T {
 	out := map[int]bool{}
@@ -214,19 +201,6 @@ func selectDrones(drones []solver.Drone, pass func(id string) bool) []solver.Dro
 
 func (l *lookAhead) unused(drones []solver.Drone) []solver.Drone {
 	return selectDrones(drones, func(id string) bool { return !l.hasRoute(id) })
-}
-
-// byAdvance splits the drones into the ordinary ones and those that stay at advance
-// positions. One that has a route does not stay.
-func (l *lookAhead) byAdvance() (ordinary, advance []solver.Drone) {
-	stays := func(id string) bool { return l.advance[id] && !l.hasRoute(id) }
-	return selectDrones(l.work.Drones, func(id string) bool { return !stays(id) }), selectDrones(l.work.Drones, stays)
-}
-
-// ordinary lists the drones that are not kept at an advance position.
-func (l *lookAhead) ordinary() []solver.Drone {
-	drones, _ := l.byAdvance()
-	return drones
 }
 
 // solveOrders solves the work for some of its orders, by index, and some drones.
@@ -333,52 +307,4 @@ func (l *lookAhead) tightenDeadline(o *solver.Order, to time.Time) {
 	if to.Before(o.Due(l.work.Now)) {
 		o.Deadline = to
 	}
-}
-
-// longestOverdue is the order that is longest past its deadline, by at least the
-// given time, of those the drones can serve. Time counts faster for urgent
-// orders: one hour of CRITICAL is three of STANDARD.
-func (l *lookAhead) longestOverdue(drones []solver.Drone, least time.Duration) (longest int, ok bool) {
-	most := least
-	for i := range l.work.Orders {
-		o := &l.work.Orders[i]
-		overdue := l.work.Now.Sub(o.Due(l.work.Now))
-		if overdue > 0 {
-			overdue = time.Duration(1+o.Priority) * min(overdue, maxOverdue)
-		}
-		if overdue < most || l.urgent[i] || l.invalid[i] {
-			continue
-		}
-		if took, _ := l.earliest(o, drones); took != never {
-			longest, most, ok = i, overdue, true
-		}
-	}
-	return longest, ok
-}
-
-// release moves a drone that can serve the longest overdue order to the end of
-// the drones still free, where none is kept in reserve. The reserve is a number
-// of drones: no drone that an order needs stays in it for ever, even if it is
-// the only one that can carry it. A drone at an advance position is released if
-// no other can serve the order. When the other orders are starved, it is done for
-// an order that is not long overdue, too.
-func (l *lookAhead) release(free []solver.Drone, starved bool) []solver.Drone {
-	least := longOverdue * l.params.AgingStep
-	if starved {
-		least = math.MinInt64
-	}
-	_, advance := l.byAdvance()
-	all := append(l.unused(advance), free...)
-	longest, ok := l.longestOverdue(all, least)
-	if !ok {
-		return free
-	}
-	r := l.request(&l.work.Orders[longest])
-	for _, d := range slices.Backward(all) {
-		if took, _ := l.try(&d, r); took != never {
-			delete(l.advance, d.ID)
-			return append(selectDrones(free, func(id string) bool { return id != d.ID }), d)
-		}
-	}
-	return free
 }

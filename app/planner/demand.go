@@ -1,11 +1,11 @@
 package planner
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/app/learning"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -138,26 +138,6 @@ func (m *demand) urgentPerMinute(now time.Time) float64 {
 	return m.ratePerMinute(m.urgent, now, prior, minutes)
 }
 
-// emptyReserveRisk is the accepted probability that a CRITICAL order finds the
-// reserve empty. maxUtilization bounds the load for which it is computed: beyond
-// it no reserve would be large enough.
-const (
-	emptyReserveRisk = 0.02
-	maxUtilization   = 0.6
-)
-
-// reserve is how many drones to keep for CRITICAL orders to come. CRITICAL
-// orders take drones from the reserve at one rate and returning drones refill it
-// at another. As in an M/M/1 queue, a reserve of r drones is empty for the share
-// (taken/returned)^r of the time. At most a quarter of the drones is kept.
-func (m *demand) reserve(now time.Time) int {
-	taken := m.urgentPerMinute(now)
-	returned := m.ratePerMinute(m.launches, now, priorReturnsPerMinute, priorMinutes)
-	utilization := min(maxUtilization, taken/returned)
-	r := int(math.Ceil(math.Log(emptyReserveRisk) / math.Log(utilization)))
-	return max(0, min(r, len(m.drones)/4))
-}
-
 // flyingShare is the share of a drone's turn that it flies; the rest it charges.
 const flyingShare = 0.8
 
@@ -166,18 +146,6 @@ const flyingShare = 0.8
 func (m *demand) routeDuration(now time.Time) time.Duration {
 	turn := float64(len(m.drones)) / (2 * m.urgentPerMinute(now))
 	return time.Duration(flyingShare * turn * float64(time.Minute))
-}
-
-// urgentCharge is the charge, in percent, that suffices to fly any recent order
-// from the depot that could be in time if it were CRITICAL.
-func (m *demand) urgentCharge(f directFlights) float64 {
-	most := 0.0
-	for i := range m.sample {
-		if took, charge := f.tryOne(m.typical, &m.sample[i]); took <= solver.Critical.Window()-detectionMargin {
-			most = max(most, charge)
-		}
-	}
-	return most
 }
 
 // launched notes which missions begin.
@@ -199,4 +167,34 @@ func (m *demand) launched(p *solver.Problem, plan solver.Plan) {
 	if others || !waiting {
 		m.othersServed = p.Now
 	}
+}
+
+// The share of the observed time by which what was learned of an hour weighs against what a
+// planner saw itself, and the most of it.
+const (
+	expectedShare   = 0.1
+	expectedMinutes = 20.0
+)
+
+// urgentPrior is the rate of CRITICAL orders to assume at a time, in orders a minute, and how
+// many minutes of observation it counts for.
+func (m *demand) urgentPrior(now time.Time) (perMinute, minutes float64) {
+	orders, observed := m.expected.At(now, domain.PriorityCritical)
+	seen := observed.Minutes()
+	perMinute = (orders + priorUrgentPerMinute*priorMinutes) / (seen + priorMinutes)
+	return perMinute, min(priorMinutes+expectedShare*seen, max(expectedMinutes, priorMinutes))
+}
+
+// expectedSample is an order for each place where orders are expected, the busiest last, as
+// a planner remembers orders that it has seen.
+func expectedSample(expected learning.DemandEstimates) (sample []solver.Order) {
+	for _, p := range slices.Backward(expected.Places[:min(len(expected.Places), maxSample)]) {
+		sample = append(sample, orderAt(p))
+	}
+	return sample
+}
+
+// orderAt is an order like those of a place. It has no id.
+func orderAt(p domain.PlaceDemand) solver.Order {
+	return solver.Order{Delivery: location(p.Position), ProductType: p.ProductType, ColdChain: p.ColdChain, WeightKg: p.WeightKg}
 }

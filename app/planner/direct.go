@@ -66,46 +66,48 @@ type supplyLegs struct {
 	shortest float64
 }
 
+// remember returns the value of a key, which is computed once.
+func remember[K comparable, V any](known map[K]V, key K, compute func() V) V {
+	v, is := known[key]
+	if !is {
+		v = compute()
+		known[key] = v
+	}
+	return v
+}
+
 func (f directFlights) approachFrom(at solver.Location) approach {
-	a, known := f.approaches[at]
-	if !known {
-		a = approach{make([]float64, len(f.problem.Warehouses)), math.Inf(1)}
+	return remember(f.approaches, at, func() approach {
+		a := approach{make([]float64, len(f.problem.Warehouses)), math.Inf(1)}
 		for i, w := range f.problem.Warehouses {
 			a.metres[i] = metres(at, w.At)
 			a.nearest = min(a.nearest, a.metres[i])
 		}
-		f.approaches[at] = a
-	}
-	return a
+		return a
+	})
 }
 
 // suppliersOf lists the warehouses that can supply an order.
 func (f directFlights) suppliersOf(o *solver.Order) []int {
-	need := productNeed{o.ProductType, o.ColdChain}
-	list, known := f.suppliers[need]
-	if !known {
+	return remember(f.suppliers, productNeed{o.ProductType, o.ColdChain}, func() (list []int) {
 		for i, w := range f.problem.Warehouses {
 			if w.Supplies(*o) {
 				list = append(list, i)
 			}
 		}
-		f.suppliers[need] = list
-	}
-	return list
+		return list
+	})
 }
 
 func (f directFlights) supplyLegsOf(o *solver.Order, suppliers []int) supplyLegs {
-	key := supplyKey{productNeed{o.ProductType, o.ColdChain}, o.Delivery}
-	legs, known := f.supply[key]
-	if !known {
-		legs = supplyLegs{make([]float64, len(suppliers)), math.Inf(1)}
+	return remember(f.supply, supplyKey{productNeed{o.ProductType, o.ColdChain}, o.Delivery}, func() supplyLegs {
+		legs := supplyLegs{make([]float64, len(suppliers)), math.Inf(1)}
 		for i, w := range suppliers {
 			legs.metres[i] = metres(f.problem.Warehouses[w].At, o.Delivery)
 			legs.shortest = min(legs.shortest, legs.metres[i])
 		}
-		f.supply[key] = legs
-	}
-	return legs
+		return legs
+	})
 }
 
 // request is one order that many drones are tried for. It remembers the distance
@@ -211,14 +213,25 @@ func (f directFlights) trySooner(d *solver.Drone, r *request, than time.Duration
 	if (1-distanceError)*(bound+back) > reach {
 		return never, math.Inf(1)
 	}
+	if took, charge = f.need(d, r); !(charge <= d.BatteryPercent) {
+		return never, math.Inf(1)
+	}
+	return took, charge
+}
+
+// need is how long a drone takes to deliver the order, whatever its charge, and
+// the charge in percent with which it must start. The charge is +Inf if the flight
+// is longer than the drone's flight time or there is no source.
+func (f directFlights) need(d *solver.Drone, r *request) (took time.Duration, charge float64) {
 	out := f.outwardMetres(r, d.At)
+	back := f.homewardMetres(r, d)
 	charge = f.params.ReservePercent + (out+back)/1000*d.Consumption()
-	if math.IsInf(out, 1) || !(charge <= d.BatteryPercent) {
+	if math.IsInf(out, 1) || math.IsNaN(charge) {
 		return never, math.Inf(1)
 	}
 	took = flightTime(d, out) + f.params.PickupService
 	if d.MaxFlight != 0 && took+f.params.DeliveryService+flightTime(d, back) > d.MaxFlight {
-		return never, math.Inf(1)
+		return took, math.Inf(1)
 	}
 	return took, charge
 }
@@ -286,26 +299,18 @@ func (f directFlights) home(d *solver.Drone) solver.Location {
 
 // depot is the index of the depot where the drone lands; -1 if there is none.
 func (f directFlights) depot(d *solver.Drone) int {
-	key := landingKey{d.HomeDepotID, d.At}
-	depot, known := f.landings[key]
-	if !known {
-		depot = f.findDepot(d)
-		f.landings[key] = depot
-	}
-	return depot
-}
-
-func (f directFlights) findDepot(d *solver.Drone) int {
-	nearest, best := -1, math.Inf(1)
-	for i, depot := range f.problem.Depots {
-		if depot.ID == d.HomeDepotID {
-			return i
+	return remember(f.landings, landingKey{d.HomeDepotID, d.At}, func() int {
+		nearest, best := -1, math.Inf(1)
+		for i, depot := range f.problem.Depots {
+			if depot.ID == d.HomeDepotID {
+				return i
+			}
+			if m := metres(d.At, depot.At); m < best {
+				nearest, best = i, m
+			}
 		}
-		if m := metres(d.At, depot.At); m < best {
-			nearest, best = i, m
-		}
-	}
-	return nearest
+		return nearest
+	})
 }
 
 func flightTime(d *solver.Drone, metres float64) time.Duration {

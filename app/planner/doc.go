@@ -23,11 +23,11 @@
 //
 //   - prepare and predict (problem.go, predict.go): a snapshot becomes a problem; drones on
 //     missions are predicted for the time at which drones can begin.
-//   - assign (assign.go; stages in urgent.go, atrisk.go, joint.go): idle drones get orders.
+//   - assign (assign.go, stages.go, reserve.go): idle drones get orders.
 //   - amend (amend.go, insertion.go, exchange.go, resequence.go): missions under way change.
 //   - position (positions.go, standby.go): idle drones wait where CRITICAL orders are expected.
 //   - hand over (handover.go): other areas get orders that this one cannot serve in time.
-//   - explain (obstacles.go, alldrones.go, explain.go): why an order waits.
+//   - explain (obstacles.go, explain.go): why an order waits.
 //
 // # Terms
 //

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // Config tunes a Planner.
@@ -60,15 +62,27 @@ func New(cfg Config, clock func() time.Time) *Planner {
 		cfg.Options.TimeLimit = solver.DefaultTimeLimit
 	}
 	cfg.Options.Clock = clock
-	if cfg.TurnTime == 0 {
-		cfg.TurnTime = DefaultTurnTime
-	}
+	cfg.TurnTime = cmp.Or(cfg.TurnTime, DefaultTurnTime)
 	if cfg.Refused == nil {
 		cfg.Refused = func(solver.Problem, error) {}
 	}
 	p := &Planner{cfg: cfg, clock: clock}
 	p.Learn(cfg.Learned)
 	return p
+}
+
+// Learn makes the planner plan with what was learned of the fleet: the speed of each drone,
+// how long they stay at stops, by how much flights are late, and the demand of the hour.
+// Estimates of a fleet without a past change nothing.
+func (p *Planner) Learn(e learning.Estimates) {
+	p.learned = e
+	p.demand.expected = e.Demand
+}
+
+// Assumed is what plans use until something has been learned.
+func Assumed(params solver.Params) learning.Assumed {
+	params = params.WithDefaults()
+	return learning.Assumed{SpeedKmh: model.DefaultSpeedKmh, Pickup: params.PickupService, Deliver: params.DeliveryService}
 }
 
 // maxLeadTime bounds what one slow cycle makes the next ones expect.

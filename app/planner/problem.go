@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -89,3 +90,39 @@ func (p *Planner) droneOf(d domain.Drone) solver.Drone {
 }
 
 func location(p domain.Position) solver.Location { return solver.Location{Lat: p.Lat, Lon: p.Lon} }
+
+// learnedParams are the parameters with the stays that were learned, if any were.
+func (p *Planner) learnedParams() solver.Params {
+	params := p.cfg.Params
+	if p.learned.SpeedKmh > 0 {
+		params.PickupService, params.DeliveryService = p.learned.Pickup, p.learned.Deliver
+	}
+	return params
+}
+
+// withMargins moves deadlines to when a drone must plan to arrive, so as to be in time though
+// flights are late by the margin. Where no drone of the problem could plan so, the deadline
+// stays: better late by chance than given up.
+func (p *Planner) withMargins(problem solver.Problem) solver.Problem {
+	if p.learned.Margin <= 0 || len(problem.Orders) == 0 {
+		return problem
+	}
+	usable := problem
+	for _, f := range problem.Flights {
+		usable.Drones = append(slices.Clone(usable.Drones), f.Drone)
+	}
+	f := newDirectFlights(&usable)
+	problem.Orders = slices.Clone(problem.Orders)
+	for i := range problem.Orders {
+		o := &problem.Orders[i]
+		left := o.Due(problem.Now).Sub(problem.Now)
+		planned := time.Duration(float64(left) / (1 + p.learned.Margin))
+		if left <= 0 {
+			continue
+		}
+		if took, _ := f.earliest(o, usable.Drones); took <= planned {
+			o.Deadline = problem.Now.Add(planned)
+		}
+	}
+	return problem
+}
