@@ -61,7 +61,7 @@ func Estimate(l domain.Learned, assumed Assumed, confidence float64) Estimates {
 		return e
 	}
 	stops := estimateStops(l.Travel, assumed)
-	e.Pickup, e.Deliver = stays(stops.pickup), stays(stops.delivery)
+	e.Pickup, e.Deliver = stayOf(stops.pickup), stayOf(stops.delivery)
 	e.SpeedKmh = bounded(3600/stops.perKm, assumed)
 	e.Speeds = make(map[domain.DroneID]float64, len(l.Drones))
 	for _, id := range slices.Sorted(maps.Keys(l.Drones)) {
@@ -81,7 +81,7 @@ func bounded(kmh float64, assumed Assumed) float64 {
 	return min(max(kmh, slowest*assumed.SpeedKmh), fastest*assumed.SpeedKmh)
 }
 
-func stays(seconds float64) time.Duration {
+func stayOf(seconds float64) time.Duration {
 	return (time.Duration(seconds * float64(time.Second))).Round(100 * time.Millisecond)
 }
 

@@ -24,14 +24,14 @@ type Store interface {
 const (
 	// Every is how often a Learner looks for what is new.
 	Every = 5 * time.Minute
-	// settles is how long after its end a mission is counted: late reports may still
+	// countAfter is how long after its end a mission is counted: late reports may still
 	// correct its times.
-	settles = 2 * time.Minute
-	// reach is how far back the first look goes.
-	reach = 7 * 24 * time.Hour
-	// wrongAfter is how far ahead of the store's time the end of the last look must be wrong:
-	// no two clocks differ so much.
-	wrongAfter = 24 * time.Hour
+	countAfter = 2 * time.Minute
+	// maxLookBack is how far back the first look goes.
+	maxLookBack = 7 * 24 * time.Hour
+	// maxAhead is how far the end of the last look may be ahead of the store's time: no two
+	// clocks differ by more.
+	maxAhead = 24 * time.Hour
 	// page bounds what one look reads of each kind, and so the drones that one save
 	// writes. If there is more, the next cycle looks again.
 	page = 400
@@ -74,7 +74,7 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 		l.estimates = Estimate(before, l.assumed, l.confidence)
 		return l.estimates, errors.Join(malformed...)
 	}
-	learned, more, err := l.addPage(ctx, before, now.Add(-settles))
+	learned, more, err := l.addPage(ctx, before, now.Add(-countAfter))
 	if err != nil {
 		return l.estimates, err
 	}
@@ -88,11 +88,11 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 // addPage adds one page of what is new until a time to what was learned before. It returns
 // what is learned then, and whether there may be more.
 func (l *Learner) addPage(ctx context.Context, before domain.Learned, until time.Time) (_ domain.Learned, more bool, _ error) {
-	missions, err := l.store.MissionsEnded(ctx, begin(before.Travel.Until, until), until, page)
+	missions, err := l.store.MissionsEnded(ctx, lookFrom(before.Travel.Until, until), until, page)
 	if err != nil {
 		return before, false, err
 	}
-	orders, err := l.store.OrdersCreated(ctx, begin(before.Demand.Until, until), until, page)
+	orders, err := l.store.OrdersCreated(ctx, lookFrom(before.Demand.Until, until), until, page)
 	if err != nil {
 		return before, false, err
 	}
@@ -102,12 +102,12 @@ func (l *Learner) addPage(ctx context.Context, before domain.Learned, until time
 		after.Travel.Until = until
 	}
 	if len(missions) > 0 {
-		after = AddMissions(after, whole(missions, func(m domain.Mission) time.Time { return m.EndTime }), l.assumed)
-		show(&after, Estimate(after, l.assumed, l.confidence))
+		after = AddMissions(after, withoutCutTime(missions, func(m domain.Mission) time.Time { return m.EndTime }), l.assumed)
+		noteEstimates(&after, Estimate(after, l.assumed, l.confidence))
 	}
-	after.Demand.Until = begin(after.Demand.Until, until) // what came before was not observed
-	if len(orders) == page {                              // there may be more
-		orders = whole(orders, func(o domain.Order) time.Time { return o.CreatedAt })
+	after.Demand.Until = lookFrom(after.Demand.Until, until) // what came before was not observed
+	if len(orders) == page {                                 // there may be more
+		orders = withoutCutTime(orders, func(o domain.Order) time.Time { return o.CreatedAt })
 		until = orders[len(orders)-1].CreatedAt
 	}
 	after.Demand = AddOrders(after.Demand, orders, until)
@@ -118,10 +118,10 @@ func (l *Learner) addPage(ctx context.Context, before domain.Learned, until time
 	return after, more, err
 }
 
-// begin is from when on to look: where the last look ended. If a wrong document says that it
+// lookFrom is the time to look from: where the last look ended. If a wrong document says that it
 // ended in the future, looking must not stop until then.
-func begin(until, now time.Time) time.Time {
-	if earliest := now.Add(-reach); until.Before(earliest) {
+func lookFrom(until, now time.Time) time.Time {
+	if earliest := now.Add(-maxLookBack); until.Before(earliest) {
 		return earliest
 	}
 	if inFuture(until, now) {
@@ -130,10 +130,10 @@ func begin(until, now time.Time) time.Time {
 	return until
 }
 
-func inFuture(until, now time.Time) bool { return until.Sub(now) > wrongAfter }
+func inFuture(until, now time.Time) bool { return until.Sub(now) > maxAhead }
 
-// whole is a page without its end, if that may be cut through entities of one time.
-func whole[T any](list []T, at func(T) time.Time) []T {
+// withoutCutTime is a page without its last entities, if more of the same time may follow.
+func withoutCutTime[T any](list []T, at func(T) time.Time) []T {
 	n := len(list)
 	if n < page {
 		return list
@@ -148,8 +148,8 @@ func whole[T any](list []T, at func(T) time.Time) []T {
 	return list[:n]
 }
 
-// show notes the estimates beside the sums, for people to read.
-func show(l *domain.Learned, e Estimates) {
+// noteEstimates notes the estimates beside the sums, for people to read.
+func noteEstimates(l *domain.Learned, e Estimates) {
 	l.Travel.SpeedKmh, l.Travel.PickupSeconds, l.Travel.DeliverySeconds = e.SpeedKmh, e.Pickup.Seconds(), e.Deliver.Seconds()
 	for id, d := range l.Drones {
 		d.SpeedKmh = e.SpeedOf(id)

@@ -300,12 +300,12 @@ func TestLearner_TakesEachInOnce(t *testing.T) {
 	latest := &m.missions[len(m.missions)-1]
 	latest.EndTime = end.Add(3 * time.Hour)
 	taken := m.learned.Travel.Missions
-	for after, more := range map[time.Duration]int{settles - time.Second: 0} {
+	for after, more := range map[time.Duration]int{countAfter - time.Second: 0} {
 		if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), latest.EndTime.Add(after)); err != nil || m.learned.Travel.Missions != taken+more {
 			t.Errorf("%s after its end: %d missions, %v", after, m.learned.Travel.Missions-taken, err)
 		}
 	}
-	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), latest.EndTime.Add(settles)); err != nil || m.learned.Travel.Missions != taken+1 {
+	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), latest.EndTime.Add(countAfter)); err != nil || m.learned.Travel.Missions != taken+1 {
 		t.Errorf("%d missions, %v", m.learned.Travel.Missions-taken, err)
 	}
 }
@@ -366,7 +366,7 @@ func TestLearner_LeavesOutWhatNobodyObserved(t *testing.T) {
 	for _, h := range m.learned.Demand.Hours {
 		observed += h.Hours
 	}
-	if most := reach.Hours(); observed < most-1 || observed > most {
+	if most := maxLookBack.Hours(); observed < most-1 || observed > most {
 		t.Errorf("%.1f hours observed, want the %.1f that it looked back", observed, most)
 	}
 }

@@ -18,10 +18,10 @@ const (
 	censusKept = time.Minute
 )
 
-// count counts drones and orders for the metrics every interval. Every manager does: an
+// takeCensus counts drones and orders for the metrics every interval. Every manager does: an
 // aggregation query costs next to nothing, and figures that one manager alone has
 // would end with it.
-func (m *Manager) count(ctx context.Context) {
+func (m *Manager) takeCensus(ctx context.Context) {
 	if m.cfg.CensusInterval < 0 {
 		return
 	}
@@ -39,15 +39,15 @@ func (m *Manager) count(ctx context.Context) {
 		end()
 		switch {
 		case err == nil:
-			m.Meter.Fleet.Stands(m.standing(census), max(censusKept, 4*m.cfg.CensusInterval))
+			m.Meter.Fleet.Stands(m.figures(census), max(censusKept, 4*m.cfg.CensusInterval))
 		case ctx.Err() == nil:
 			m.Log.WarnContext(ctx, "drones and orders not counted for the metrics; the next census will retry", slog.Any("err", err))
 		}
 	}
 }
 
-// standing is a census as metrics show it, the ages of orders by the fleet's clock.
-func (m *Manager) standing(c firestoretx.Census) meter.Standing {
+// figures are a census as metrics show it, with the ages of orders by the fleet's clock.
+func (m *Manager) figures(c firestoretx.Census) meter.Standing {
 	s := meter.Standing{Orders: map[string]int64{}, Held: c.Held, Drones: map[string]int64{}, Waiting: map[string]func() time.Duration{}}
 	for status, n := range c.Orders {
 		s.Orders[string(status)] = n

@@ -36,7 +36,7 @@ func TestManager_LogsWhenItsClockBecomesWrongAndRight(t *testing.T) {
 		if step.says == "" && said != "" || !strings.Contains(said, step.says) || strings.Count(said, "\n") > 1 {
 			t.Errorf("step %d: said %q, want %q", i, said, step.says)
 		}
-		if holds, err := m.clockHolds(t.Context()); holds != step.holds || err != nil {
+		if holds, err := m.clockIsRight(t.Context()); holds != step.holds || err != nil {
 			t.Errorf("step %d: clock usable: %t (%v)", i, holds, err)
 		}
 	}

@@ -179,7 +179,7 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 
 	var work sync.WaitGroup
 	work.Go(func() { m.sweep(ctx) })
-	work.Go(func() { m.count(ctx) })
+	work.Go(func() { m.takeCensus(ctx) })
 	work.Go(func() { clockwatch.Watch(ctx, m.Locks, m.Meter, m.Log, m.noteClock) })
 	if m.cfg.CycleInterval > 0 {
 		work.Go(func() { m.watchDepots(ctx) })
@@ -212,21 +212,21 @@ func (m *Manager) sweep(ctx context.Context) {
 			return
 		case <-ticker.Chan():
 		}
-		if err := m.sweepIfClockHolds(ctx); err != nil && ctx.Err() == nil {
+		if err := m.sweepIfClockIsRight(ctx); err != nil && ctx.Err() == nil {
 			m.Log.WarnContext(ctx, "sweep failed; the next one will retry", slog.Any("err", err))
 		}
 	}
 }
 
-// sweepIfClockHolds sweeps unless the clock is wrong. Then it only sends owed
+// sweepIfClockIsRight sweeps unless the clock is wrong. Then it only sends owed
 // commands, which depend on no clock. It does so without the lock, which would keep
 // others from sweeping; a command may be sent twice.
-func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
-	holds, err := m.clockHolds(ctx)
+func (m *Manager) sweepIfClockIsRight(ctx context.Context) error {
+	right, err := m.clockIsRight(ctx)
 	switch {
 	case err != nil:
 		return err
-	case holds:
+	case right:
 		return m.sweepOnce(ctx)
 	}
 	m.Meter.SweepsSkipped.Inc()
@@ -248,11 +248,11 @@ func (m *Manager) noteClock(report lock.ClockReport) {
 	}
 }
 
-// clockHolds reports whether silence may be judged by this clock. A clock that is
+// clockIsRight reports whether silence may be judged by this clock. A clock that is
 // minutes fast would mark every drone silent and fail its mission. A clock that was
 // not measured yet, or was set since, is measured now.
-func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
-	if last := m.measured.Load(); last == nil || m.wasSet(last) {
+func (m *Manager) clockIsRight(ctx context.Context) (bool, error) {
+	if last := m.measured.Load(); last == nil || m.clockWasSet(last) {
 		report, err := m.Locks.CheckClock(ctx)
 		if err != nil {
 			return false, err
@@ -262,8 +262,8 @@ func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
 	return m.measured.Load().Level != lock.ClockBlock, nil
 }
 
-// wasSet reports whether the clock was set since it was measured.
-func (m *Manager) wasSet(since *measurement) bool {
+// clockWasSet reports whether the clock was set since it was measured.
+func (m *Manager) clockWasSet(since *measurement) bool {
 	moved := m.clock.Real(m.clock.Now().Round(0).Sub(since.shown))
 	return (moved - time.Since(since.at)).Abs() >= lock.SkewBlock
 }
@@ -292,7 +292,7 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 func (m *Manager) sweepLocked(ctx context.Context) error {
 	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/app/manager").Start(ctx, "sweep")
 	defer span.End()
-	result, err := m.Store.Sweep(ctx, func() bool { return !m.wasSet(m.measured.Load()) })
+	result, err := m.Store.Sweep(ctx, func() bool { return !m.clockWasSet(m.measured.Load()) })
 	if result != (firestoretx.SweepResult{}) {
 		m.Log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
 			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate), slog.Int("orders_adopted", result.OrdersAdopted))

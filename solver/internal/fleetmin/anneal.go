@@ -3,9 +3,9 @@ package fleetmin
 import "github.com/dronefleet/dronefleet/solver/internal/search"
 
 const (
-	// A search may take astraySteps after its last complete state; then guided
-	// ejection with up to repairInsertions tries to complete it.
-	astraySteps      = 100
+	// incompleteLimit is how many steps a search may take after its last complete state; then
+	// guided ejection with up to repairInsertions tries to complete it.
+	incompleteLimit  = 100
 	repairInsertions = 100
 )
 
@@ -57,11 +57,11 @@ func (w *worker) isComplete() bool {
 	return w.chain.Current.LostPrize <= w.chain.Best.LostPrize
 }
 
-// repair completes the solution of a penalised search that has been astray for
+// repair completes the solution of a penalised search that has been incomplete for
 // long, by guided ejection, which may fail.
 func (w *worker) repair(s search.Schedule) {
 	c := w.chain
-	if w.penalty.astray < astraySteps {
+	if w.penalty.incompleteSteps < incompleteLimit {
 		return
 	}
 	w.unplaced = append(w.unplaced[:0], c.Current.Bank()...)

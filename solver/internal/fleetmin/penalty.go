@@ -28,9 +28,9 @@ type penalty struct {
 	most   float64 // what weight may grow to, in costs of a served request
 	least  float64 // what most falls back to
 
-	wanted         int // percent of the states that should be complete now
-	complete, seen int // steps since weight changed: those that ended complete, all
-	astray         int // steps since the last complete state
+	wanted          int // percent of the states that should be complete now
+	complete, seen  int // steps since weight changed: those that ended complete, all
+	incompleteSteps int // steps since the last complete state
 }
 
 func newPenalty(temperature float64) penalty {
@@ -49,9 +49,9 @@ func (p *penalty) tighten(percent int, cooled float64) {
 // should be. A served request costs mean on average.
 func (p *penalty) note(complete bool, temperature, mean float64) {
 	p.seen++
-	if p.astray++; complete {
+	if p.incompleteSteps++; complete {
 		p.complete++
-		p.astray = 0
+		p.incompleteSteps = 0
 	}
 	if p.seen < adaptEvery {
 		return
@@ -67,7 +67,7 @@ func (p *penalty) note(complete bool, temperature, mean float64) {
 
 // repaired says how an attempt to complete the solution ended.
 func (p *penalty) repaired(ok bool) {
-	p.astray = 0
+	p.incompleteSteps = 0
 	if ok {
 		p.most = max(p.least, p.most/weightGrowth)
 		return

@@ -24,15 +24,15 @@ func TestPenalty_RisesWhereTooFewStatesAreComplete(t *testing.T) {
 	if got := window(&p, wanted); got >= 10 {
 		t.Errorf("%d of %d complete: the weight goes from 10 to %v", wanted, adaptEvery, got)
 	}
-	p.astray = 0
+	p.incompleteSteps = 0
 	for range 100 {
 		window(&p, 0)
 	}
 	if got := p.weight; got != weightLeast*mean {
 		t.Errorf("never complete: %v, want the most, %v", got, weightLeast*mean)
 	}
-	if p.astray != 100*adaptEvery {
-		t.Errorf("astray for %d steps, want %d", p.astray, 100*adaptEvery)
+	if p.incompleteSteps != 100*adaptEvery {
+		t.Errorf("incomplete for %d steps, want %d", p.incompleteSteps, 100*adaptEvery)
 	}
 	for range 100 {
 		window(&p, adaptEvery)
@@ -40,8 +40,8 @@ func TestPenalty_RisesWhereTooFewStatesAreComplete(t *testing.T) {
 	if got := p.weight; got != temperature {
 		t.Errorf("always complete: %v, want the temperature, %v", got, temperature)
 	}
-	if p.astray != 0 {
-		t.Errorf("always complete, astray for %d steps", p.astray)
+	if p.incompleteSteps != 0 {
+		t.Errorf("always complete, incomplete for %d steps", p.incompleteSteps)
 	}
 }
 
@@ -103,24 +103,24 @@ func TestWorker_RepairCompletesAPenalisedSearch(t *testing.T) {
 				}
 			}
 		}
-		w.penalty.astray = astraySteps - 1
+		w.penalty.incompleteSteps = incompleteLimit - 1
 		now := 0.0
 		s := search.Schedule{To: 1, Fraction: func(int64) float64 { return now }}
 		w.repair(s)
-		if len(c.Current.Bank()) != 5 || w.penalty.astray != astraySteps-1 {
+		if len(c.Current.Bank()) != 5 || w.penalty.incompleteSteps != incompleteLimit-1 {
 			t.Fatalf("seed %d: repaired before it is time", seed)
 		}
-		now, w.penalty.astray = 1, astraySteps
+		now, w.penalty.incompleteSteps = 1, incompleteLimit
 		w.repair(s)
 		if len(c.Current.Bank()) != 5 {
 			t.Fatalf("seed %d: repaired when the time was over", seed)
 		}
-		now, w.penalty.astray = 0, astraySteps
+		now, w.penalty.incompleteSteps = 0, incompleteLimit
 		w.repair(s)
 		consistent(t, w)
 		switch {
-		case w.penalty.astray != 0 || c.Tuning.BankTries != testTuning.BankTries || c.Tuning.MeanRemoved != testTuning.MeanRemoved:
-			t.Fatalf("seed %d: astray %d, tuning %+v after a repair", seed, w.penalty.astray, c.Tuning)
+		case w.penalty.incompleteSteps != 0 || c.Tuning.BankTries != testTuning.BankTries || c.Tuning.MeanRemoved != testTuning.MeanRemoved:
+			t.Fatalf("seed %d: incompleteSteps %d, tuning %+v after a repair", seed, w.penalty.incompleteSteps, c.Tuning)
 		case c.Best.LostPrize != 0:
 			t.Fatalf("seed %d: the best leaves requests out", seed)
 		case len(c.Current.Bank()) == 0:
@@ -143,12 +143,12 @@ func TestWorker_AnnealIsNeverAstrayForLong(t *testing.T) {
 		w.tuning.Penalised, w.tuning.CompletePercent = true, 1
 		longest := 0
 		w.anneal(search.Schedule{To: 1, Cooling: [2]float64{0.5, 2}, Fraction: func(steps int64) float64 {
-			longest = max(longest, w.penalty.astray)
+			longest = max(longest, w.penalty.incompleteSteps)
 			return spent(steps)
 		}})
 		consistent(t, w)
-		if longest >= astraySteps+search.ClockEvery {
-			t.Errorf("seed %d: astray for %d steps", seed, longest)
+		if longest >= incompleteLimit+search.ClockEvery {
+			t.Errorf("seed %d: incomplete for %d steps", seed, longest)
 		}
 	}
 }
