@@ -41,7 +41,7 @@ func readJSON(r *http.Request, v any) error {
 		data, err = input.JSON(data)
 	}
 	if err != nil {
-		return problem(http.StatusBadRequest, "the body cannot be decoded: %s", err)
+		return problem(http.StatusBadRequest, "the body cannot be decoded: %s; send one JSON object", err)
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(data, &object) != nil || object == nil {
