@@ -237,17 +237,19 @@ func TestAPI_KeepsMetricsOnThisMachine(t *testing.T) {
 		remote, forwarded string
 		want              int
 	}{
-		"a collector beside it": {"127.0.0.1:4711", "", http.StatusOK},
-		"on IPv6":               {"[::1]:4711", "", http.StatusOK},
-		"another machine":       {"10.0.0.7:4711", "", http.StatusForbidden},
-		"a proxy beside it":     {"127.0.0.1:4711", "203.0.113.1", http.StatusForbidden},
-		"an unknown address":    {"@", "", http.StatusForbidden},
+		"a collector beside it":  {"127.0.0.1:4711", "", http.StatusOK},
+		"on IPv6":                {"[::1]:4711", "", http.StatusOK},
+		"another machine":        {"10.0.0.7:4711", "", http.StatusForbidden},
+		"a proxy beside it":      {"127.0.0.1:4711", "X-Forwarded-For: 203.0.113.1", http.StatusForbidden},
+		"another proxy":          {"127.0.0.1:4711", "Forwarded: for=203.0.113.1", http.StatusForbidden},
+		"one that is like nginx": {"127.0.0.1:4711", "X-Real-Ip: 203.0.113.1", http.StatusForbidden},
+		"an unknown address":     {"@", "", http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil)
 			r.RemoteAddr = c.remote
-			if c.forwarded != "" {
-				r.Header.Set("X-Forwarded-For", c.forwarded)
+			if name, value, is := strings.Cut(c.forwarded, ": "); is {
+				r.Header.Set(name, value)
 			}
 			w := httptest.NewRecorder()
 			api.ServeHTTP(w, r)
@@ -408,7 +410,7 @@ func TestAPI_AnswersOnlyItsOwnHosts(t *testing.T) {
 		}
 		for _, host := range []string{
 			"evil.example.org", "localhost.evil.example.org:80", "10.0.0.1", "0.0.0.0", "evilrun.app", "run.app", "fleet.example.org.evil.org", "xfleet.example.org", "evil.localhost",
-			"127.0.0.1.evil.org", "[::2]", "fleet.example.org:80:80",
+			"127.0.0.1.evil.org", "[::2]", "fleet.example.org:80:80", ":80",
 		} {
 			for _, path := range paths {
 				if status, text := asks(s, host, path); status != 403 || !strings.Contains(text, "not served here; use localhost, or add the host to --http-hosts") {
@@ -425,7 +427,7 @@ func TestAPI_AnswersOnlyItsOwnHosts(t *testing.T) {
 // F-API-01: a probe names the address of its pod.
 func TestAPI_AnswersTheAddressAtWhichItIsAsked(t *testing.T) {
 	api := httpapi.New(httpapi.Config{Access: httpapi.Access{Metrics: httpapi.MetricsOpen}, Meter: meter.New(), Log: emutest.Log(t)})
-	for host, want := range map[string]int{"10.1.2.3:8080": 200, "10.1.2.3": 200, "10.1.2.4:8080": 403, "pod.example.org": 403} {
+	for host, want := range map[string]int{"": 403, "10.1.2.3:8080": 200, "10.1.2.3": 200, "10.1.2.4:8080": 403, "pod.example.org": 403} {
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 		r.Host = host
 		local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 8080}

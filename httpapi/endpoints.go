@@ -203,7 +203,7 @@ func (a *API) health(context.Context, *request) (health, error) {
 // the same pod, but it says whom it asks for.
 func localOnly(a answer) answer {
 	return answer{do: func(ctx context.Context, r *request) (any, error) {
-		forwarded := slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", "Via"}, func(name string) bool { return r.Header.Get(name) != "" })
+		forwarded := slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", "Via", "X-Real-Ip"}, func(name string) bool { return r.Header.Get(name) != "" })
 		if !parseAddress(r.RemoteAddr).IsLoopback() || forwarded {
 			return nil, problem(http.StatusForbidden, "the metrics are for collectors on the same machine; see --metrics-access")
 		}

@@ -50,7 +50,7 @@ func (a *API) checkHost(r *http.Request) error {
 		return nil
 	}
 	host := hostOf(r.Host)
-	if isThisMachine(host) || a.isOwnAddress(r, host) || host == a.publicHost || slices.ContainsFunc(a.access.Hosts, func(h Host) bool { return h.matches(host) }) {
+	if isThisMachine(host) || a.isOwnAddress(r, host) || host != "" && host == a.publicHost || slices.ContainsFunc(a.access.Hosts, func(h Host) bool { return h.matches(host) }) {
 		return nil
 	}
 	return problem(http.StatusForbidden, "host %.128q is not served here; use localhost, or add the host to --http-hosts", r.Host)
