@@ -631,7 +631,7 @@ func TestAPI_AppliesAndDeletesPlaces(t *testing.T) {
 	g.asks(ann, "POST", depots, `{"reason": "x"}`, 400, "has no depots")
 	g.asks(ann, "POST", depots, strings.Replace(body, "{", `{"dryRun": true, `, 1), 200, `"action":"CREATED"`, `"dryRun":true`)
 	g.asks(ann, "GET", "/api/v1/depots", "", 200, `"depots":[]`)
-	g.asks(ann, "POST", depots, body, 200, `"action":"CREATED"`, `capacity: 0 -\u003e 3`)
+	g.asks(ann, "POST", depots, body, 200, `"action":"CREATED"`, `capacity: none -\u003e 3`)
 	g.asks(ann, "POST", depots, body, 200, `"action":"UNCHANGED"`)
 	g.asks(ann, "GET", "/api/v1/depots", "", 200, `"id":"NORTH"`, `"capacity":3`)
 	g.asks(ann, "POST", "/api/v1/warehouses/apply", `{"reason": "x", "warehouses": [{"id": "W", "position": {"lat": 1, "lon": 2}, "authorizedProductTypes": ["BLOOD"]}]}`, 200, "CREATED")
