@@ -254,6 +254,35 @@ func TestStore_GhostCostsOneReadOfItsMission(t *testing.T) {
 	}
 }
 
+// F-BAT-01, F-TEL-11: what each kind of report costs.
+func TestStore_ReportsCostWhatTheirChangesNeed(t *testing.T) {
+	f := newLateFleet(t)
+	away := domain.Position{Lat: 48.9, Lon: 2.4}
+	for _, step := range []struct {
+		what string
+		do   func()
+		want meter.Firestore
+	}{
+		{"moving on a mission", func() { f.says("D1", 10, domain.DroneMoving, "M-1", away) }, meter.Firestore{RPCs: 1, Writes: 1}},
+		{"a stale report of the mission", func() { _ = f.late("D1", 5, domain.DroneMoving, "M-1", away) }, meter.Firestore{}},
+		{"reaching a stop", func() { f.says("D1", 20, domain.DroneMoving, "M-1", latePickup) }, meter.Firestore{RPCs: 5, Reads: 3, Writes: 5}},
+		{"late evidence of the mission", func() { f.must(f.late("D1", 15, domain.DroneMoving, "M-1", latePickup)) }, meter.Firestore{RPCs: 5, Reads: 3, Writes: 2}},
+		{"parking", func() { f.says("D1", 60, domain.DroneIdle, "", depot.Position) }, meter.Firestore{RPCs: 5, Reads: 3, Writes: 1}},
+		{"the end of the mission", func() { f.says("D1", 90.5, domain.DroneIdle, "", depot.Position) }, meter.Firestore{RPCs: 5, Reads: 3, Writes: 6}},
+		{"late evidence of an ended mission", func() { f.must(f.late("D1", 40, domain.DroneDelivering, "M-1", lateDelivery)) }, meter.Firestore{RPCs: 11, Reads: 5, Writes: 4}},
+		{"the same again", func() { _ = f.late("D1", 40, domain.DroneDelivering, "M-1", lateDelivery) }, meter.Firestore{}},
+		{"another late report of the ended mission", func() { _ = f.late("D1", 41, domain.DroneMoving, "M-1", away) }, meter.Firestore{}},
+		{"a late report of an unknown mission", func() { _ = f.late("D1", 42, domain.DroneMoving, "M-9", away) }, meter.Firestore{RPCs: 6, Reads: 2}},
+	} {
+		before := f.meter.FirestoreTotals()
+		step.do()
+		after := f.meter.FirestoreTotals()
+		if got := (meter.Firestore{RPCs: after.RPCs - before.RPCs, Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes}); got != step.want {
+			t.Errorf("%s cost %+v, want %+v", step.what, got, step.want)
+		}
+	}
+}
+
 // F-ACK-01, F-TEL-11: a late report whose evidence could not be committed is not rejected as
 // stale, because that would lose it.
 func TestStore_LateReportIsNotStaleWhileTheStoreFails(t *testing.T) {

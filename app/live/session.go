@@ -15,6 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/restart"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -119,21 +120,12 @@ func (s *session) run(ctx context.Context) {
 
 // keep follows again after a failure.
 func (s *session) keep(ctx context.Context, name string, follow func(context.Context) error) {
-	for {
-		err := follow(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
+	restart.Until(ctx, func() {
+		if err := follow(ctx); err != nil && ctx.Err() == nil {
 			s.failed(name)
 			s.cfg.Log.WarnContext(ctx, "live feed interrupted; retrying", slog.String("source", name), slog.Any("err", err))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(retryAfter):
-		}
-	}
+	})
 }
 
 func (s *session) failed(source string) {
