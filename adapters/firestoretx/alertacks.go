@@ -8,7 +8,7 @@ import (
 )
 
 // AcknowledgeAlert records that somebody has taken note of an alert, and returns the
-// record. If there is one already, it returns that and a *policy.Rejection.
+// record. If one exists, it returns that and a *policy.Rejection.
 //
 // Cost: 3 RPCs, 1 read, 1 write.
 func (s *Store) AcknowledgeAlert(ctx context.Context, ack domain.AlertAck) (now domain.AlertAck, err error) {

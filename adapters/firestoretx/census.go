@@ -24,11 +24,11 @@ type Census struct {
 // censusAtOnce bounds the concurrent queries of a census.
 const censusAtOnce = 4
 
-// Census counts drones and open orders by status. The counts are of one moment each,
-// not of the same: an order that changes meanwhile may count twice or not at all.
+// Census counts drones and open orders by status. Each count is of its own moment: an order
+// that changes meanwhile may count twice or not at all. Orders that are over are not
+// counted; their number only grows.
 //
-// Cost: 17 RPCs; 17 reads, and one for each 1,000 drones and open orders. Delivered
-// and cancelled orders are not counted, because their number only grows.
+// Cost: 17 RPCs; 17 reads, and one for each 1,000 drones and open orders.
 func (s *Store) Census(ctx context.Context) (Census, error) {
 	open := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), domain.OrderStatus.Final)
 	pending := s.where(Orders, "status", string(domain.OrderPending))

@@ -18,8 +18,8 @@ type fencedTxn struct {
 	counter outsideCounter // if it was read
 }
 
-// outsideCounter is a fence counter outside Firestore, as it was read between two attempts of
-// a decision's transaction.
+// outsideCounter is a fence counter outside Firestore, read between two attempts of a
+// transaction.
 type outsideCounter struct {
 	read  bool
 	depot domain.DepotID
@@ -38,13 +38,12 @@ func (n *needsCounter) Error() string {
 	return fmt.Sprintf("the decision needs the fence counter of depot %q", n.depot)
 }
 
-// judge gives a decision's state what the depot's lock has handed out.
+// judge tells a decision's state what the depot's lock has handed out.
 //
-// A counter only rises, so one that was read after the decision's message had arrived is
-// high enough to judge its fence. It also has to be as new as the highest fence applied:
-// one applied since the read may be above it, and would count as forged, which would let
-// the lock's former holder pass. A fence applied before the read and still above it is
-// forged indeed, or the store has lost it.
+// A counter only rises, so one that was read after the message arrived can judge its fence.
+// It must also be as new as the highest fence applied. A fence applied after the read may
+// be above the counter; it would count as forged and let the lock's former holder pass. A
+// fence applied before the read and still above it is forged, or the store has lost it.
 func (c outsideCounter) judge(state *policy.DecisionState, depot domain.DepotID) error {
 	applied := state.Fences[depot]
 	if !c.read || c.depot != depot || policy.FenceLess(c.value, applied) && applied != c.after {
@@ -55,17 +54,17 @@ func (c outsideCounter) judge(state *policy.DecisionState, depot domain.DepotID)
 }
 
 // counterReads bounds how often a decision starts over because fences were applied
-// meanwhile. Each time a whole cycle has begun and decided.
+// meanwhile. Each restart means that a whole cycle began and decided.
 const counterReads = 5
 
-// lockable reports whether stores take a key. One that they refuse has no counter; another
-// refusal, such as of missing tables, says nothing about the counter.
+// lockable reports whether lock stores accept a key. A key that they refuse has no counter.
+// Another refusal, such as of missing tables, says nothing about the counter.
 func lockable(key string) bool {
 	_, err := lock.NormalizeKey(key)
 	return err == nil && !strings.ContainsRune(key, 0) // which PostgreSQL cannot store
 }
 
-// errCountersMoving says that a decision was overtaken again and again.
+// errCountersMoving says that newer fences overtook a decision again and again.
 var errCountersMoving = errors.New("newer fences are applied faster than the lock's counter can be read; it will be retried")
 
 // transactFenced is transact for an f that may need a fence counter outside Firestore.

@@ -10,20 +10,18 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// AssignMission judges a decision and, if it is accepted, creates the mission or amends
-// it: ledger entry, mission, drone, orders, events and the highest fence in one transaction. The
-// first transaction to commit wins, whichever cycle began first.
+// AssignMission judges a decision and, if it is accepted, creates or amends the mission.
+// One transaction writes ledger entry, mission, drone, orders, events and the highest
+// fence. The first to commit wins, whichever cycle began first.
 //
-// The entry is the decision's line in the ledger, from now or from an earlier delivery
-// of the same decision. The error is a *policy.Rejection
-// (DECISION_CONFLICT) when another decision took the id, and otherwise a
-// failure of the store.
+// The entry is the decision's line in the ledger, from now or from an earlier delivery. The
+// error is a *policy.Rejection (DECISION_CONFLICT) when another decision took the id, and
+// otherwise a failure of the store.
 //
-// Cost: 3 RPCs; 3 + n reads and 2(3 + n) + 1 writes at most for n orders. One RPC and 2
-// reads more if its fence is not the highest applied, as for the first decision of a
-// cycle; one RPC and one read more if it names no depot. A decision that amends reads the
-// mission with them; one that takes n orders away takes one RPC and n reads more. A decision without orders takes one RPC and a read of each
-// depot more.
+// Cost for n orders: 3 RPCs; at most 3 + n reads and 2(3 + n) + 1 writes. If its fence is
+// not the highest applied, as for the first decision of a cycle, 1 RPC and 2 reads more; if
+// it names no depot, 1 RPC and 1 read. To amend, 1 read more; to take n orders away, 1 RPC
+// and n reads. Without orders, 1 RPC and a read of each depot more.
 func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error) {
 	var verdict policy.Verdict
 	err := s.transactFenced(ctx, func(t *fencedTxn) error {

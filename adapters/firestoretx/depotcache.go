@@ -43,8 +43,8 @@ func (c *depotCache) keep(depots []domain.Depot) {
 	c.depots, c.readAt = depots, time.Now()
 }
 
-// planningDepots are the depots that can plan orders, as of at most depotsRemembered ago.
-// That there is none is not remembered.
+// planningDepots are the depots that can plan orders, at most depotsRemembered old. An
+// empty answer is not cached.
 func (s *Store) planningDepots(ctx context.Context) ([]domain.Depot, error) {
 	if depots := s.depots.fresh(); len(depots) > 0 {
 		return depots, nil

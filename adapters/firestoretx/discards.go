@@ -15,9 +15,8 @@ import (
 // a message may have, the document stays below Firestore's 1 MiB.
 const maxDiscardedPayload = 512 << 10
 
-// RecordDiscard stores that an operator discards a message, with the current time and
-// as much of the payload as fits. An existing record of the message is kept: first
-// write wins.
+// RecordDiscard records that an operator discards a message, with the time and as much of
+// the payload as fits. The first record of a message is kept.
 //
 // Cost: 1 RPC, 1 write.
 func (s *Store) RecordDiscard(ctx context.Context, d domain.Discard) error {

@@ -59,10 +59,10 @@ func controlDepot(id string) (domain.DepotID, bool) {
 	return domain.DepotID(strings.TrimPrefix(id, controlEscape)), true
 }
 
-// readFences reads what only some decisions need: the highest fence applied at the
-// drone's home, for a decision that names no depot, and what the depot's lock has
-// handed out, for a fence that is not the highest applied. The map of earlier
-// versions is read with the latter: it counts as well, whichever is higher.
+// readFences reads what only some decisions need. For a decision that names no depot, that
+// is the highest fence applied at the drone's home. For a fence that is not the highest
+// applied, it is what the depot's lock has handed out, and the map of earlier versions; the
+// higher counts.
 func (t *fencedTxn) readFences(state *policy.DecisionState, d domain.Decision) error {
 	s, depot := t.store, state.FenceDepot(d)
 	if !state.NeedsIssued(d) {
@@ -108,9 +108,8 @@ func (t *fencedTxn) readFences(state *policy.DecisionState, d domain.Decision) e
 	return nil
 }
 
-// writeFence stores the highest fence applied. One that the lock never handed out must
-// not survive in the map either, where it would hold up a version that is rolled
-// back to.
+// writeFence stores the highest fence applied. A fence that the lock never handed out must
+// leave the map too: after a rollback it would block the earlier version.
 func (t *fencedTxn) writeFence(v policy.Verdict) error {
 	s := t.store
 	if err := t.Set(s.doc(Control, controlID(v.Depot)), map[string]any{"fence": v.Fence}, firestore.MergeAll); err != nil {
@@ -123,9 +122,8 @@ func (t *fencedTxn) writeFence(v policy.Verdict) error {
 	return t.Set(s.doc(Control, controlDecisions), fences, firestore.MergeAll)
 }
 
-// decodeFence is the fence in a depot's document, empty without the document. What
-// cannot be understood is an error: taken for none, it would let a cycle that lost its
-// lock decide late.
+// decodeFence is the fence in a depot's document, empty without the document. A malformed
+// one is an error: read as none, it would let a cycle that lost its lock decide late.
 func decodeFence(snap *firestore.DocumentSnapshot) (string, error) {
 	if !snap.Exists() {
 		return "", nil
@@ -137,8 +135,8 @@ func decodeFence(snap *firestore.DocumentSnapshot) (string, error) {
 	return fence, nil
 }
 
-// deletedWarehouses is the field with the times at which warehouses were deleted lately.
-// It stands where every decision of a depot reads it anyway.
+// deletedWarehouses is the field with the times of recent deletions. It is in the document
+// that every decision of the depot reads anyway.
 const deletedWarehouses = "deletedWarehouses"
 
 // unissued is a fence that no lock hands out. A depot that has applied none may have it.
@@ -167,9 +165,8 @@ func decodeDeletions(snap *firestore.DocumentSnapshot) (map[domain.WarehouseID]t
 	return deletions, nil
 }
 
-// outdateDecisions makes every decision from a snapshot that has the warehouse expire,
-// once the transaction commits. It reads when it is called and writes when the returned
-// function is.
+// outdateDecisions makes every decision expire whose snapshot has the warehouse, once the
+// transaction commits. It reads now; the returned function writes.
 func (t *txn) outdateDecisions(warehouse string) (write func() error, err error) {
 	s := t.store
 	refs := []*firestore.DocumentRef{s.doc(Control, controlNoDepot)}

@@ -21,11 +21,11 @@ type Sight[T any] struct {
 	ReadTime  time.Time
 }
 
-// follow calls seen with the documents of a query and then with each change of them, in
-// the order of commits, until ctx ends or the server ends the listener. It never returns
-// nil. The client keeps the query's documents in memory.
+// follow calls seen with the documents of a query and then with each change, in commit
+// order, until ctx ends or the server ends the listener. It never returns nil. The client
+// keeps the documents in memory.
 //
-// Cost of each Follow method: 1 RPC; a read per document, and one per change of one.
+// Cost of each Follow method: 1 RPC; a read per document, and one per change.
 func follow[T any](ctx context.Context, q firestore.Query, decode func(*firestore.DocumentSnapshot) (T, error), seen func(Sight[T])) error {
 	it := q.Snapshots(ctx)
 	defer it.Stop()
@@ -77,8 +77,8 @@ func (s *Store) FollowCycles(ctx context.Context, n int, seen func(Sight[domain.
 	return wrap(follow(ctx, q, cycleCodec.decode, seen), "follow cycles")
 }
 
-// FollowDecisions follows the ledger's decisions that were judged after since. What it
-// follows only grows: start it again now and then.
+// FollowDecisions follows the decisions judged after since. The set only grows: restart it
+// now and then.
 func (s *Store) FollowDecisions(ctx context.Context, since time.Time, seen func(Sight[domain.LedgerEntry])) error {
 	q := s.client.Collection(Decisions).Where("appliedAt", ">", since)
 	return wrap(follow(ctx, q, ledgerCodec.decode, seen), "follow decisions")
@@ -103,10 +103,9 @@ func (s *Store) FollowWarehouses(ctx context.Context, seen func(Sight[domain.War
 // maxInValues is how many values Firestore takes in one condition "in".
 const maxInValues = 30
 
-// FollowEvents follows the events after since, which is compared with the clocks of the
-// State Managers that wrote them. What it follows only grows: start it again now and
-// then. With sharded events it listens once for each 30 shards, and every listener
-// begins with a sight that is Whole.
+// FollowEvents follows the events after since, by the clocks of the State Managers that
+// wrote them. The set only grows: restart it now and then. With sharded events it uses a
+// listener for each 30 shards; each begins with a sight that is Whole.
 func (s *Store) FollowEvents(ctx context.Context, since time.Time, seen func(Sight[domain.Event])) error {
 	after := func(q firestore.Query) error {
 		return follow(ctx, q.Where("time", ">", since), eventCodec.decode, seen)

@@ -11,11 +11,10 @@ import (
 // handedOverAtOnce bounds the hand-overs of one transaction.
 const handedOverAtOnce = 100
 
-// HandOver makes other depots plan orders that a cycle's area cannot serve in time. Each
-// order is handed over or refused by itself: refusals has one entry for each, nil or a
-// *policy.Rejection, in the order of the list. The error is a *policy.Rejection if the
-// cycle's fence is refused, which leaves all orders as they are, and otherwise a failure of
-// the store; then refusals are of the orders before, in the order of the list.
+// HandOver lets other depots plan orders that a cycle's area cannot serve in time. refusals
+// has an entry for each order of the list: nil or a *policy.Rejection. If the cycle's fence
+// is refused, the error is a *policy.Rejection and no order changes. Another error is a
+// failure of the store; refusals then covers the orders before it.
 //
 // Cost: for every 100 orders 4 RPCs, 1 read for each order, for each depot and for the
 // fence, and 2 writes for each order. For the first change of a cycle 1 RPC, 2 reads and 1
@@ -57,8 +56,7 @@ func (s *Store) handOverSome(ctx context.Context, h domain.HandOvers) (refusals 
 	return refusals, err
 }
 
-// readHandOvers reads the orders and the areas that the depots make by now, and judges the
-// fence.
+// readHandOvers reads the orders and today's areas, and judges the fence.
 func (t *fencedTxn) readHandOvers(h domain.HandOvers) (v policy.Verdict, areas []domain.Area, _ error) {
 	s := t.store
 	depots, err := readDepots(t.Documents(s.client.Collection(Depots)), "") // malformed ones are in no area

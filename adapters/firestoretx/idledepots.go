@@ -9,17 +9,17 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// waitingLooked is how many orders IdleDepots looks at to find one that waits: the
-// newest of those created before, as the old ones may be held for an operator.
+// waitingLooked is how many orders IdleDepots reads to find one that waits. It reads the
+// newest of those old enough: the oldest may be held for an operator.
 const waitingLooked = 10
 
-// IdleDepots lists the depots for which no cycle that began after since came to a plan,
-// though an order that they plan has been pending from before (F-OPT-06). Cycles that
-// failed do not count. A malformed depot is never listed.
+// IdleDepots lists the depots whose orders wait but for which no cycle that began after
+// since came to a plan (F-OPT-06). The orders must have been pending before since. Failed
+// cycles do not count; malformed depots are not listed.
 //
-// Cost: 1 RPC and at most 10 reads if no order has waited that long; else 3 RPCs, and
-// a read more for each depot and each cycle begun after since. For each depot without such
-// cycles, 1 RPC and up to 10 reads more.
+// Cost: 1 RPC and at most 10 reads if no order has waited that long; else 3 RPCs and a read
+// for each depot and each recent cycle. For each depot without such cycles 1 RPC and up to
+// 10 reads more.
 func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.DepotID, error) {
 	old := s.client.Collection(Orders).Where("status", "==", string(domain.OrderPending)).
 		Where("createdAt", "<", since).OrderBy("createdAt", firestore.Desc).Limit(waitingLooked)

@@ -23,8 +23,7 @@ const (
 // maxLearnedDeletes bounds the documents that one transaction deletes.
 const maxLearnedDeletes = 450
 
-// Learned reads all that was learned. A malformed document counts as absent; it is among
-// the errors.
+// Learned reads all that was learned. A malformed document counts as absent and is listed.
 //
 // Cost: 1 RPC, 2 reads and one for each drone with a past.
 func (s *Store) Learned(ctx context.Context) (l domain.Learned, malformed []error, err error) {
@@ -56,16 +55,16 @@ func (s *Store) Learned(ctx context.Context) (l domain.Learned, malformed []erro
 	return l, malformed, wrap(err, "what was learned")
 }
 
-// MissionsEnded lists at most limit missions that ended after a time, and not after another,
-// the earliest first. Malformed ones are left out.
+// MissionsEnded lists the first limit missions that ended after one time and by another.
+// Malformed ones are left out.
 //
 // Cost: 1 RPC, a read for each.
 func (s *Store) MissionsEnded(ctx context.Context, after, until time.Time, limit int) ([]domain.Mission, error) {
 	return inSpan(ctx, s, Missions, "endTime", after, until, limit, missionCodec.decode)
 }
 
-// OrdersCreated lists at most limit orders that were created after a time, and not after
-// another, the earliest first. Malformed ones are left out.
+// OrdersCreated lists the first limit orders that were created after one time and by
+// another. Malformed ones are left out.
 //
 // Cost: 1 RPC, a read for each.
 func (s *Store) OrdersCreated(ctx context.Context, after, until time.Time, limit int) ([]domain.Order, error) {
@@ -78,8 +77,8 @@ func inSpan[T any](ctx context.Context, s *Store, collection, field string, afte
 	return list, wrap(err, "%s", collection)
 }
 
-// SaveLearned replaces what was learned by what was made of it. It does not if something else
-// is stored by now, and returns false.
+// SaveLearned replaces before by after. If the store no longer has before, it returns
+// false.
 //
 // Cost: 3 RPCs, 2 reads, at most 2 writes and one for each drone that changed.
 func (s *Store) SaveLearned(ctx context.Context, before, after domain.Learned) (saved bool, err error) {

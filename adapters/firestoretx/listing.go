@@ -10,9 +10,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Listing is one page of a collection, ordered by id. A malformed document is named in
-// Malformed instead of listed. A page may have fewer entities than its limit and still
-// not be the last.
+// Listing is one page of a collection, ordered by id. Malformed lists the documents that
+// cannot be decoded. A page may be short and still not be the last.
 //
 // Cost of each List method: 1 RPC; a read per entity and one more.
 type Listing[T any] struct {
@@ -38,8 +37,8 @@ func list[T any](ctx context.Context, s *Store, collection string, page Page, de
 var errFull = errors.New("the page is full")
 
 // listUntil is list with a page that also ends after the first entity for which full is
-// true. A page whose connection breaks is read again, once: Google's emulator breaks one on
-// which it is not done sending when a large page has ended early.
+// true. It reads a page again, once, if the connection breaks: Google's emulator breaks it
+// when a large page ends early.
 func listUntil[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), full func(T) bool, conditions ...condition) (Listing[T], error) {
 	listing, err := readPage(ctx, s, collection, page, decode, full, conditions)
 	if st, ok := statusOf(err); ok && st.Code() == codes.Unavailable {

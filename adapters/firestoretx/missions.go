@@ -7,7 +7,7 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// RecallMission has a mission given up once nothing is aboard.
+// RecallMission makes a drone give its mission up once nothing is aboard.
 func (s *Store) RecallMission(ctx context.Context, id domain.MissionID, why string) error {
 	return s.transact(ctx, nil, func(t *txn) error {
 		if err := t.readMissions(id); err != nil {

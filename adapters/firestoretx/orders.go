@@ -8,13 +8,11 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// IngestOrder applies an order message. published is the message's publish
-// time. The error is nil when the order changed, a *policy.Rejection when the
-// message changes nothing, and otherwise a failure of the store.
+// IngestOrder applies an order message. The error is nil when the order changed, a
+// *policy.Rejection when the message changes nothing, and otherwise a failure of the store.
 //
-// Cost: 3 RPCs, 1 read and 2 writes for a new order; 2 more round trips when an
-// assigned order is cancelled. If the depots were last read a while ago, 1 RPC more and a
-// read per depot.
+// Cost: 3 RPCs, 1 read and 2 writes for a new order; 2 RPCs more to cancel an assigned one.
+// If the cached depots are old, 1 RPC more and a read per depot.
 func (s *Store) IngestOrder(ctx context.Context, req domain.OrderRequest, published time.Time) error {
 	orders := s.order
 	var err error
@@ -116,9 +114,9 @@ func (s *Store) changeForReason(ctx context.Context, id domain.OrderID, why stri
 	})
 }
 
-// changeOrder runs decide on an order in one transaction, with its drone and mission
-// if needsBinding says so. A rejection may come with a change, the note that records
-// it: the note is committed and the rejection returned.
+// changeOrder runs decide on an order in one transaction, with its drone and mission if
+// needsBinding says so. If a rejection comes with a change, the note that records it, the
+// note is committed and the rejection returned.
 func (s *Store) changeOrder(ctx context.Context, id domain.OrderID,
 	needsBinding func(*domain.Order) bool,
 	decide func(*domain.Order, *policy.Binding, time.Time) (policy.Change, error)) error {

@@ -12,10 +12,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// OwedCommands lists the missions whose drone is owed a message: a command that was
-// never published, even if the mission is over, or a revocation. Missions younger than
-// grace are left to their assigner. Beside an error it returns all missions that could
-// be read.
+// OwedCommands lists the missions that owe their drone a message: a command that was never
+// published, even if the mission is over, or a revocation. It leaves missions younger than
+// grace to their assigner. Beside an error it returns all that could be read.
 //
 // Cost: 2 RPCs, a read per mission returned or left to others.
 func (s *Store) OwedCommands(ctx context.Context, grace time.Duration) ([]domain.Mission, error) {
@@ -33,11 +32,11 @@ func decodeOwing(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
 	return m, err
 }
 
-// MarkCommandsPublished records that the messages that missions owed were sent. What a
-// mission has come to owe since stays owed.
+// MarkCommandsPublished records that owed messages were sent. What a mission has come to
+// owe since stays owed.
 //
-// Cost: 1 RPC for all, each guarded by the version that was published; when
-// some mission was written since, a transaction of 3 RPCs and a read each more.
+// Cost: 1 RPC for all, guarded by the published versions. If a mission was written since, a
+// transaction of 3 RPCs and a read for each mission more.
 func (s *Store) MarkCommandsPublished(ctx context.Context, missions []domain.Mission) error {
 	if len(missions) == 0 {
 		return nil // Firestore refuses an empty commit
@@ -97,7 +96,7 @@ func (t *txn) markPublished(published []domain.Mission) error {
 	return nil
 }
 
-// paid reports whether what was published is what the stored mission owes. Commands
+// paid reports whether the published message is what the stored mission owes. Commands
 // differ by expiry; all revocations are alike.
 func paid(stored, published domain.Mission) bool {
 	if stored.Revoked() {

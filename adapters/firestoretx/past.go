@@ -26,12 +26,12 @@ type Past struct {
 	Malformed  []error // documents left out
 }
 
-// ErrNotKept says that Firestore cannot read at a time: it lies in the future, or versions
-// that old are deleted.
+// ErrNotKept says that Firestore cannot read at a time: it is in the future, or its
+// versions are deleted.
 var ErrNotKept = errors.New("no state is kept for this time; Firestore keeps an hour, and seven days with point-in-time recovery")
 
-// everyMoment is for how long Firestore keeps every version; beyond, with point-in-time
-// recovery, it keeps whole minutes.
+// everyMoment is how long Firestore keeps every version. Older versions exist for whole
+// minutes, with point-in-time recovery.
 const everyMoment = time.Hour
 
 const (

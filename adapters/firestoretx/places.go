@@ -45,10 +45,10 @@ type Change struct {
 	DryRun bool
 }
 
-// ApplyDepot makes a depot's document say what d says, and records the change. Fields of
-// other tools stay. A depot that is as d says stays as it is, without a record.
+// ApplyDepot stores a depot and records the change. Fields of other tools stay. An
+// unchanged depot is not written.
 //
-// Cost: 3 RPCs, 1 read, 2 writes; 1 RPC and 1 read if there is nothing to write.
+// Cost: 3 RPCs, 1 read, 2 writes; 1 RPC and 1 read if nothing changes.
 func (s *Store) ApplyDepot(ctx context.Context, d domain.Depot, c Change) (domain.PlaceChange, error) {
 	return applyPlace(ctx, s, depotForm, string(d.ID), d, c)
 }
@@ -158,11 +158,10 @@ func storedText(v any) string {
 // ask runs a query, inside or outside a transaction.
 type ask func(firestore.Query) *firestore.DocumentIterator
 
-// DeleteDepot deletes a depot that nothing refers to, and records it. A drone refers to
-// its home; every open order needs the only depot there is. The references are read in the
-// transaction that deletes: one that is made at the same time is seen, or else is made to
-// a depot that no longer exists, as Introduce notices. An order that comes afterwards waits,
-// as in a fleet that has no depot yet.
+// DeleteDepot deletes a depot that nothing refers to, and records it. Drones refer to their
+// home; open orders need the only depot. The transaction reads the references. A new one
+// either is seen, or refers to a depot that no longer exists, as Introduce notices. A later
+// order waits, as in a fleet without a depot.
 //
 // Cost: 10 RPCs, 2 writes; up to 48 reads.
 func (s *Store) DeleteDepot(ctx context.Context, id domain.DepotID, c Change) (domain.PlaceChange, error) {
@@ -190,8 +189,8 @@ func (s *Store) DeleteDepot(ctx context.Context, id domain.DepotID, c Change) (d
 }
 
 // DeleteWarehouse deletes a warehouse that no active mission visits, and records it. The
-// missions are read in the transaction that deletes. It also marks the documents that
-// decisions are judged by, so that a decision from a snapshot with the warehouse expires.
+// transaction reads the missions. It also marks the documents that decisions read, so that
+// a decision from a snapshot with the warehouse expires.
 //
 // Cost: 8 RPCs and 3 writes and 1 for each depot; 3 reads, 2 for each active mission and
 // for each depot.
@@ -216,8 +215,8 @@ func (s *Store) visitors(ask ask, id domain.WarehouseID) (names []string, err er
 	return names, wrap(err, "active missions")
 }
 
-// deletePlace deletes a place that has no users. alsoWrite reads what it needs, and returns
-// what writes more.
+// deletePlace deletes a place that has no users. alsoWrite reads what it needs and returns
+// the function that writes it.
 func deletePlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P], id string, c Change, usersOf func(ask) ([]string, error),
 	alsoWrite func(*txn, string) (func() error, error)) (domain.PlaceChange, error) {
 	done := domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceDeleted, ChangedBy: c.By, Why: c.Why}

@@ -11,8 +11,7 @@ type serverClock struct {
 	earliest, latest, local time.Time
 }
 
-// trustFor is how long, by the local clock, an answer may be used to judge a
-// report without asking the server again.
+// trustFor is how long, by the local clock, an answer may judge reports.
 const trustFor = 10 * time.Second
 
 // heard notes a time in the server's answer to a call that began when the local
@@ -41,8 +40,7 @@ func (c serverClock) atMost(now time.Time) (time.Time, bool) {
 	return c.latest.Add(passed), 0 <= passed && passed <= trustFor
 }
 
-// later is the local time now, or the server's as far as it is known if that is
-// ahead.
+// later is the local time, or the server's known time if that is ahead.
 func (c serverClock) later(now time.Time) time.Time {
 	if server := c.earliest.Add(max(0, now.Sub(c.local))); server.After(now) {
 		return server
@@ -50,9 +48,8 @@ func (c serverClock) later(now time.Time) time.Time {
 	return now
 }
 
-// longestBetween is the longest that may have passed between two readings of the
-// local clock. Its monotonic part stands still while the machine sleeps; then
-// only the wall clock tells.
+// longestBetween is the longest time that may lie between two readings of the local clock.
+// The monotonic part stands still while the machine sleeps; the wall clock does not.
 func longestBetween(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }

@@ -35,23 +35,22 @@ type SnapshotRequest struct {
 	OnMalformed func(error)
 }
 
-// Snapshot reads, at one read time and without locks, what a cycle of one area plans
-// with: its IDLE drones that have charge, reported recently and are not grounded, the PENDING orders that
-// are not held, the warehouses and the depots. Which depots are in the area follows from
-// those that there are at that time. An area with every depot has all drones; otherwise a
-// drone belongs to the area of its home depot, and an order to that of the depot that
-// plans it. An order that no depot plans belongs to the first area, so that every order is
-// in one area at any time. If the requested depot is malformed, that is
-// an error; other malformed documents are left out.
+// Snapshot reads, at one read time and without locks, what a cycle of one area plans with:
+// warehouses, depots, PENDING orders that are not held, and IDLE drones that are charged,
+// reported recently and are not grounded. Drones in flight come with their missions and
+// undelivered orders.
 //
-// Drones in flight come with their missions and the orders of these that are not delivered.
+// The depots at that time determine the area. A drone belongs to the area of its home, and
+// an order to that of its planning depot. An area with every depot has all drones. Orders
+// that no depot plans belong to the first area, so each order is in one area. A malformed
+// document is left out; that of the requested depot is an error.
 //
 // Cost: 6 RPCs, one more for every 15 depots of the area; a read per document returned. Of
 // several areas the first counts the orders: 1 RPC and a read more, and one more for every
-// 30 depots; if no depot plans some, it reads all that are PENDING. With
-// Flights 2 RPCs more if a drone flies, one more for every 10 depots instead of 30, and a read
-// for every drone in flight, its mission and each of that mission's orders. Where slots are
-// limited, a read for every drone that charges.
+// 30 depots; if no depot plans some, it reads all that are PENDING. With Flights 2 RPCs
+// more if a drone flies, one more for every 10 depots instead of 30, and a read for every
+// drone in flight, its mission and each of its orders. Where slots are limited, a read for
+// every drone that charges.
 func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snapshot, error) {
 	opts := []firestore.TransactionOption{firestore.ReadOnly}
 	if !req.At.IsZero() {
@@ -144,8 +143,8 @@ func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area 
 	return flying, nil
 }
 
-// readWaiting adds the orders that an area's cycle plans to a snapshot: those that its depots
-// plan and, in the first area, those that no depot plans.
+// readWaiting adds the orders that an area's cycle plans to a snapshot; in the first area
+// also those that no depot plans.
 func (s *Store) readWaiting(ctx context.Context, tx *firestore.Transaction, area domain.Area, first bool, snap *domain.Snapshot, leaveOut func(error) bool) error {
 	all := len(snap.Beyond) == 0
 	if !all && first {
@@ -205,8 +204,8 @@ func fit(d domain.Drone, minBattery float64, maxSilence time.Duration, now time.
 	return !d.Grounded && d.Battery > minBattery && now.Sub(d.SeenAt) <= maxSilence
 }
 
-// readFlights reads the missions of drones in flight that can be amended, with their orders,
-// and of those that are on their way home and can take the next one.
+// readFlights reads the amendable missions of drones in flight, with their orders, and the
+// missions of drones on their way home that can take the next one.
 func (s *Store) readFlights(tx *firestore.Transaction, flying []domain.Drone, now time.Time, leaveOut func(error) bool) ([]domain.Flight, error) {
 	if len(flying) == 0 {
 		return nil, nil
@@ -287,9 +286,8 @@ func readDepots(it *firestore.DocumentIterator, needed domain.DepotID) (read dep
 	return read, err
 }
 
-// Fleet lists all drones whose home is one of the depots, and that reported within
-// maxSilence, whatever their status; without depots all drones. Malformed documents are
-// left out.
+// Fleet lists the drones of depots, or all without depots, that reported within maxSilence.
+// Malformed documents are left out.
 //
 // Cost: 1 RPC for every 30 depots; a read per drone.
 func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error) {
@@ -356,8 +354,8 @@ func (s *Store) Waiting(ctx context.Context, depots []domain.DepotID) (map[domai
 // combinations of values two fields.
 const maxIn = 30
 
-// homes are the depots to query drones and orders of, as many at once as given; one query
-// without a condition if all are asked for.
+// homes splits depots for queries that name at most so many. If all are asked for, one
+// query has no condition.
 func homes(depots []domain.DepotID, all bool, most int) [][]domain.DepotID {
 	if all {
 		return [][]domain.DepotID{nil}

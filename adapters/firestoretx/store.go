@@ -120,9 +120,9 @@ type MalformedError struct{ Err error }
 func (e *MalformedError) Error() string { return e.Err.Error() }
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// Retryable reports whether the same work may succeed later: for the transient gRPC
-// codes, and for a commit with an unknown outcome, which every operation here
-// recognises when repeated.
+// Retryable reports whether the same work may succeed later. It is true for transient gRPC
+// codes, and for a commit with an unknown outcome, which every operation here recognises
+// when repeated.
 func Retryable(err error) bool {
 	if _, rejected := policy.ReasonOf(err); rejected || err == nil {
 		return false
@@ -433,8 +433,8 @@ func shardOf(id string, shards int) int {
 	return int(h.Sum32() % uint32(shards))
 }
 
-// writeDrone stores a drone. If its mission changes too, the drone repeats the
-// mission's revision, so that its version stands for the whole binding.
+// writeDrone stores a drone. If its mission changes too, the drone repeats the mission's
+// revision: its version then stands for the whole binding.
 func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
 	ref := t.store.doc(Drones, string(d.ID))
 	before := t.drones[d.ID]
@@ -453,8 +453,8 @@ func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
 	return t.Update(ref, us)
 }
 
-// writeOrder stores an order. A document that another tool created gets all fields:
-// queries do not find it by a flag that is absent.
+// writeOrder stores an order. A document from another tool gets all fields: queries miss an
+// absent flag.
 func (t *txn) writeOrder(o domain.Order) error {
 	ref := t.store.doc(Orders, string(o.ID))
 	before, exists := t.orders[o.ID]

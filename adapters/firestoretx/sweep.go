@@ -31,14 +31,13 @@ func (r *SweepResult) add(more SweepResult) {
 	r.OrdersAdopted += more.OrdersAdopted
 }
 
-// Sweep handles what no message reports: silent drones, stalled missions, orders past
-// their deadline or without a depot that plans them. It works from ACTIVE missions, bound
-// and IDLE drones and open orders, which need no index on a time. A document that cannot be
-// swept does not stop the others; the errors are joined.
+// Sweep handles what no message reports: silent drones, stalled missions, and orders past
+// their deadline or without a planning depot. It queries by status alone, which needs no
+// index on a time. One failure does not stop the rest; the errors are joined.
 //
-// holds, if not nil, is asked after each look at the clock that something is changed by.
-// Once it reports false nothing more is changed and the error is ErrClockSet: a clock that
-// is set forward during a sweep makes every drone look silent.
+// holds, if not nil, is asked after each reading of the clock. Once it returns false
+// nothing more changes and the error is ErrClockSet: a clock set forward makes every drone
+// look silent.
 func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, error) {
 	if holds == nil {
 		holds = func() bool { return true }
@@ -118,9 +117,8 @@ func (s *Store) sweepOrders(ctx context.Context, holds func() bool) (result Swee
 	return result, errors.Join(errs...)
 }
 
-// sweepAtOnce bounds the concurrent transactions of a sweep. After an outage there are
-// thousands; one after the other they would take minutes, in which no silent drone is
-// found and no owed command sent.
+// sweepAtOnce bounds the concurrent transactions of a sweep. After an outage thousands are
+// due; one by one they would delay silent drones and owed commands by minutes.
 const sweepAtOnce = 16
 
 // sweepEach sweeps independent entities concurrently, until ctx ends.
@@ -158,13 +156,11 @@ func some(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// glance reads every bound drone with its mission, without orders and without a
-// transaction: few bindings need one. The mission of a drone on its way home is over.
-// unflown are the ACTIVE missions that hold no drone. Beside an error it returns all that
-// can be decoded.
+// glance reads every bound drone with its mission, without orders or a transaction: few
+// bindings are due. unflown are the ACTIVE missions that hold no drone. Beside an error it
+// returns all that can be decoded.
 //
-// Cost: 3 RPCs, a read per ACTIVE mission, bound drone, and drone on its way
-// home.
+// Cost: 3 RPCs, a read per ACTIVE mission, bound drone and drone on its way home.
 func (s *Store) glance(ctx context.Context) (bindings []policy.Binding, unflown []domain.Mission, _ error) {
 	active, err := s.Missions(ctx, domain.MissionActive, Page{})
 	errs := []error{err}

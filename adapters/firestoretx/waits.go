@@ -12,9 +12,8 @@ import (
 // depotsAtOnce bounds the concurrent queries for the cycles of depots.
 const depotsAtOnce = 16
 
-// Waits reads what the latest complete cycle of each area, PUBLISHED or EMPTY, found
-// about the orders that wait (F-ORD-05). malformed names documents that cannot be
-// decoded; a depot without any other cycle has none.
+// Waits reads what the latest complete cycle of each area, PUBLISHED or EMPTY, found about
+// waiting orders (F-ORD-05). Malformed documents are listed.
 //
 // Cost: 1 + D RPCs and 2 D reads for D depots, however many orders wait.
 func (s *Store) Waits(ctx context.Context) (waits domain.Waits, malformed []error, err error) {
@@ -52,8 +51,8 @@ func (s *Store) Waits(ctx context.Context) (waits domain.Waits, malformed []erro
 	return domain.WaitsOf(ids, cycles), malformed, nil
 }
 
-// latestCycle reads the cycle of a depot that last came to a plan. Two indexes serve
-// it together: depotId and startedAt, outcome and startedAt.
+// latestCycle reads the last cycle of a depot that came to a plan. Two indexes serve it:
+// depotId and startedAt, outcome and startedAt.
 //
 // Cost: 1 RPC, 1 read.
 func (s *Store) latestCycle(ctx context.Context, depot domain.DepotID) (Listing[domain.Cycle], error) {

@@ -48,8 +48,8 @@ type decisionHandler struct {
 	*settler
 }
 
-// handle decodes one decision, has the store judge it, and settles it. When the
-// store answers, the verdict is in the ledger.
+// handle decodes one decision, lets the store judge it, and settles it. When the store
+// answers, the verdict is in the ledger.
 func (h *decisionHandler) handle(ctx context.Context, msg *pubsub.Message) {
 	h.hold(msg)
 	ctx, span := startProcessing(meter.WithOperation(ctx, TopicDecisions), h.tracer, TopicDecisions, msg)

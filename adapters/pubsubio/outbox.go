@@ -171,9 +171,9 @@ func (o *Outbox) publish(ctx context.Context, batch []owed) {
 	}
 }
 
-// Collect queues what the store says is owed and unsent, unless it is queued
-// already: during an outage of Pub/Sub every sweep finds all of it, and new commands
-// would expire behind the copies.
+// Collect queues the unsent messages that the store lists, except those already queued.
+// During an outage of Pub/Sub every sweep finds all of them, and new commands would expire
+// behind the copies.
 func (o *Outbox) Collect(ctx context.Context, grace time.Duration) error {
 	missions, err := o.store.OwedCommands(ctx, grace)
 	for _, m := range missions {

@@ -12,9 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// publishTimeout is how long the client tries to publish a message. It is shorter
-// than the waits for dead letters and commands, so that they learn the cause. The
-// client's default of a minute would outlast a shutdown.
+// publishTimeout is how long the client tries to publish a message. It is shorter than the
+// waits for dead letters and commands, so that they learn the cause, and than a shutdown.
 const publishTimeout = 8 * time.Second
 
 // Publisher publishes to the fleet's topics. It is safe for concurrent use.
@@ -61,10 +60,10 @@ func (p Published) Wait(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// Publish sends one message; messages of one ordering key keep their order. When one
-// fails, those behind it fail too, until a sender has waited for a failed one and
-// none is being sent: no message overtakes one that its sender may send again. The
-// ordering key may be empty. The message carries the trace of ctx, if there is one.
+// Publish sends one message, with the trace of ctx if there is one. Messages of one
+// ordering key, which may be empty, keep their order. When one fails, those behind it fail
+// too, until a sender has waited for a failed one and none is being sent. So no message
+// overtakes one that its sender may send again.
 func (p *Publisher) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, key string) Published {
 	t := p.topic(topic)
 	ctx, span := startSending(ctx, topic, key)

@@ -11,9 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// attemptTimeout bounds an attempt, so that a call that is never answered does not
-// take the whole lease and delay all that waits behind it. It doubles after each
-// attempt that reaches it, for a slow store.
+// attemptTimeout bounds an attempt: a call that is never answered must not take the whole
+// lease. It doubles after each attempt that reaches it, for a slow store.
 const attemptTimeout = 10 * time.Second
 
 // retry runs f until it succeeds, fails for good, or ctx ends; the pauses grow from

@@ -15,9 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Review is one look at a topic's dead letters. It leases every letter it finds for
-// ten minutes, so that they can be sorted and judged together; Close returns the
-// unsettled ones.
+// Review is one look at a topic's dead letters. It leases every letter for ten minutes, so
+// that they can be sorted and judged together. Close returns the unsettled ones.
 type Review struct {
 	// Letters are in the order in which the original messages were published.
 	Letters []DeadLetter
@@ -50,9 +49,9 @@ const (
 	ackIDsAtOnce = 1000             // keeps requests below Pub/Sub's 512 KiB
 )
 
-// OpenReview collects the dead letters of a topic until none arrives within wait.
-// With wait 0 it trusts an empty answer, which is right for emulators only. Letters
-// leased by another review are not seen.
+// OpenReview collects the dead letters of a topic until none arrives within wait. With wait
+// 0 it trusts an empty answer, which only emulators deserve. It does not see letters that
+// another review has leased.
 func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration) (*Review, error) {
 	return OpenReviewWithin(ctx, c, topic, wait, MaxReviewBytes)
 }
@@ -142,15 +141,14 @@ func (r *Review) modify(ctx context.Context, ids []string, deadline time.Duratio
 // deleted together.
 const replayAtOnce = 200
 
-// Replay publishes the original messages of letters to their original topic, in
-// the order given, and deletes each letter whose message the server confirmed. A
-// replayed message carries its first publish time, since a replay must not make it
-// newer, the id of the message it repeats, and the operator in by, if given. A letter
-// is deleted after record has returned nil for it and the id of the new message.
-// Incomplete letters stay, each with an *IncompleteError, and do not stop the others.
-// Replay stops after the first failed chunk and reports how many were replayed; the
-// others stay. If only the record or the deletion failed, replaying again is harmless:
-// applied messages change nothing.
+// Replay publishes the original messages of letters again, in the order given, on behalf of
+// by. A replayed message carries its first publish time, because a replay must not make it
+// newer, and the id of the message it repeats. A letter is deleted once the server has the
+// message and record has returned nil for it and the new id.
+//
+// Incomplete letters stay, each with an *IncompleteError. Replay stops after the first
+// chunk with a failure and returns how many were replayed. If only the record or the
+// deletion failed, replaying again is harmless: applied messages change nothing.
 func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []DeadLetter, record func(context.Context, DeadLetter, string) error) (n int, err error) {
 	var complete []DeadLetter
 	var refused []error
@@ -209,10 +207,9 @@ const (
 	recordAtOnce = 8
 )
 
-// Discard deletes letters, each after record has returned nil for it. It stops after
-// the first failure and reports how many were discarded; the others stay. If only
-// the deletion failed, discarding again is harmless as long as record keeps the
-// first entry.
+// Discard deletes letters, each after record has returned nil for it. It stops after the
+// first failure and returns how many were discarded. If only the deletion failed,
+// discarding again is harmless: record keeps the first entry.
 func (r *Review) Discard(ctx context.Context, letters []DeadLetter, record func(context.Context, DeadLetter) error) (n int, err error) {
 	for chunk := range slices.Chunk(letters, discardAtOnce) {
 		recorded, failed := recordEach(ctx, chunk, record)
@@ -227,8 +224,8 @@ func (r *Review) Discard(ctx context.Context, letters []DeadLetter, record func(
 	return n, nil
 }
 
-// recordEach has each letter recorded. It returns the ack ids of those that are, and
-// the first failure.
+// recordEach records each letter. It returns the ack ids of the recorded ones, and the
+// first failure.
 func recordEach(ctx context.Context, letters []DeadLetter, record func(context.Context, DeadLetter) error) (recorded []string, err error) {
 	on := make([]bool, len(letters)) // record
 	g, recording := errgroup.WithContext(ctx)

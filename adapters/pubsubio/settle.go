@@ -36,11 +36,10 @@ func (s *settler) hold(msg *pubsub.Message) {
 	s.backlog.Hold(msg.PublishTime)
 }
 
-// settle is the only place that acks or nacks. err is nil when the message's effect
-// is committed, a *policy.Rejection when it is refused for good, a poison error when
-// it can never be applied, and anything else when it may succeed later. ctx may carry
-// the message's span, which the caller ends; poison whose dead letter is not
-// published before ctx ends is nacked.
+// settle is the only place that acks or nacks. err is nil when the effect is committed, a
+// *policy.Rejection when the message is refused for good, a poison error when it can never
+// be applied, and anything else when it may succeed later. The caller ends the span in ctx.
+// Poison is nacked if its dead letter is not published before ctx ends.
 func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 	defer s.work.end()
 	defer s.backlog.Release(msg.PublishTime)

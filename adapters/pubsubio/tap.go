@@ -38,11 +38,10 @@ func (e *TapError) Error() string {
 func (e *TapError) Unwrap() error { return e.Err }
 
 // Tap calls seen with the reports that drones publish from now on, many at a time, until
-// ctx ends. It reads through a subscription of its own, TapPrefix and id, which it
-// deletes at the end, so it takes no message from the State Managers. Reports that cannot
-// be decoded are left to them. ready is called once reports can arrive. What Pub/Sub
-// delivers is counted in m. It never returns nil; a *TapError says that this account cannot
-// create subscriptions.
+// ctx ends. It uses a subscription of its own, TapPrefix and id, and deletes it at the end;
+// the State Managers miss no message. It skips reports that cannot be decoded. It calls
+// ready once reports can arrive, and counts in m what Pub/Sub delivers. It never returns
+// nil; a *TapError says that this account cannot create subscriptions.
 func Tap(ctx context.Context, c *pubsub.Client, m *meter.Meter, id string, ready func(), seen func([]domain.Telemetry)) error {
 	err := CreateTemporary(ctx, c, TapPrefix+id, TopicTelemetry)
 	switch code := status.Code(err); {

@@ -24,9 +24,8 @@ type TelemetryApplier interface {
 	Forget()
 }
 
-// telemetryPipeline groups reports into commits. Drones are spread over shards by
-// id; a shard is one goroutine with its own applier, so that a process never
-// conflicts with itself.
+// telemetryPipeline groups reports into commits. It spreads drones over shards by id. A
+// shard is one goroutine with its own applier, so a process never conflicts with itself.
 type telemetryPipeline struct {
 	*settler
 	lease    time.Duration
@@ -47,11 +46,10 @@ type report struct {
 	failure error // of the last attempt that ended before the lease
 }
 
-// telemetryShard gathers the reports of its drones and commits them: after gather
-// when one changes more than its drone's whereabouts, otherwise when the drone's
-// document may be written again. The reports of a drone that sends them no more often than
-// its document may be written do not wait for that: each commit would fall a little further
-// behind, until a report waits almost until the next one.
+// telemetryShard gathers the reports of its drones. It commits a report that changes more
+// than its drone's whereabouts after gather, and others when the drone's document may be
+// written again. A drone that reports no more often than that does not wait: its commits
+// would fall behind until each report waited almost for the next.
 type telemetryShard struct {
 	*settler
 	sampling sampling
@@ -140,9 +138,8 @@ func (s *settler) settleReport(ctx context.Context, r report, err error) {
 // stop ends the shards once everything they hold is settled.
 func (p *telemetryPipeline) stop() { close(p.stopped) }
 
-// run works until the pipeline is stopped and everything it took is settled. ctx ends
-// when the shutdown cannot wait for commits any longer. The machine's clock only paces
-// commits.
+// run works until the pipeline is stopped and all its reports are settled. ctx ends when
+// the shutdown cannot wait for commits any longer. The machine's clock only paces commits.
 func (s *telemetryShard) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -242,9 +239,8 @@ func (s *telemetryShard) commit(ctx context.Context, batch []report) {
 
 var errLeaseEnds = fmt.Errorf("too little of the message's lease is left for a commit: %w", context.DeadlineExceeded)
 
-// inTime nacks the reports whose leases are about to end, and returns the others. A
-// commit ends with the earliest lease of its reports: after a long delay those that
-// waited would take the fresh ones with them.
+// inTime nacks the reports whose leases are about to end, and returns the others. A commit
+// ends with its earliest lease: a late report would take fresh ones with it.
 func (s *telemetryShard) inTime(ctx context.Context, batch []report) (rest []report) {
 	end := time.Now().Add(s.minLease)
 	for _, r := range batch {
@@ -297,9 +293,8 @@ func (s *telemetryShard) commitSome(ctx context.Context, batch []report) {
 	}
 }
 
-// finish settles a report. Dead letters are published in goroutines of their own,
-// so that one drone with a wrong clock delays no other; the outstanding messages
-// bound their number.
+// finish settles a report. Dead letters get goroutines of their own, so that one drone with
+// a wrong clock delays no other. MaxOutstanding bounds them.
 func (s *telemetryShard) finish(ctx context.Context, r report, err error) {
 	if poisonReason(err) == "" {
 		s.settleReport(ctx, r, err)

@@ -57,9 +57,8 @@ func Ensure(ctx context.Context, c *pubsub.Client) error {
 	return nil
 }
 
-// EnsureSubscription creates one subscription if it does not exist. It sets no
-// dead-letter policy of Pub/Sub's own, which would give up good messages during an
-// outage of the store.
+// EnsureSubscription creates a subscription if it does not exist, without Pub/Sub's own
+// dead-letter policy: that would give up good messages during an outage of the store.
 func EnsureSubscription(ctx context.Context, c *pubsub.Client, name, topic string, ordered bool) error {
 	return ensureSubscription(ctx, c, &pubsubpb.Subscription{
 		Name: subscriptionName(c, name), Topic: topicName(c, topic),
@@ -125,9 +124,8 @@ func DeleteTemporary(ctx context.Context, c *pubsub.Client, name string) error {
 	return nil
 }
 
-// Remedy says what creates a missing topic or subscription. Where Terraform manages
-// them, the fleet's own accounts must not: the rights granted on a deleted one are
-// gone with it.
+// Remedy says what creates a missing topic or subscription. Where Terraform manages them,
+// the fleet's own accounts must not: rights granted on a deleted one are lost.
 const Remedy = `"terraform apply" creates it, or without Terraform "statemanager serve --create-topics"`
 
 // missing says that a subscription does not exist, and what creates it.

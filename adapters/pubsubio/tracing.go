@@ -14,13 +14,12 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// A message carries its trace in the attributes traceparent and tracestate of W3C
-// Trace Context, so that senders in any language can take part.
+// A message carries its trace in the attributes traceparent and tracestate of W3C Trace
+// Context, so that senders in any language can take part.
 //
-// The tracing of the Pub/Sub client itself does not fit: it uses its own attributes
-// (googclient_…), the process-wide tracer and up to a dozen spans per message, which
-// telemetry cannot afford, and it cannot express a commit that many messages share.
-// Its attributes are still read.
+// The Pub/Sub client's own tracing does not fit. It uses other attributes (googclient_…,
+// still read here), the process-wide tracer and up to a dozen spans per message, which is
+// too much for telemetry. It cannot express a commit that many messages share.
 
 // scope names this package as the source of its spans.
 const scope = "github.com/dronefleet/dronefleet/adapters/pubsubio"

@@ -113,16 +113,15 @@ func (w *Worker) ShutdownPlan() shutdown.Plan { return w.cfg.Shutdown }
 // subscription and what creates it.
 func (w *Worker) Faults() []error { return w.faults.all() }
 
-// Run consumes until ctx ends, then settles what it holds and returns nil; what
-// is not settled when the drain is over, it nacks. An error means that a
-// subscription does not exist when Run begins; stop is told of it before Run
-// settles the rest. A subscription that is deleted later is one of Faults until it
-// exists again.
+// Run consumes until ctx ends, settles what it holds and returns nil; after the drain it
+// nacks the rest. An error means that a subscription does not exist when Run begins; stop
+// is told at once. A subscription that is deleted later is one of Faults until it exists
+// again.
 func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	receivers, rctx := errgroup.WithContext(ctx)
-	// Work outlives the order to stop, which one failed subscription is for the
-	// others. What is settled still has to reach Pub/Sub: while that is away, the
-	// client would try for a minute, even if it holds nothing.
+	// Work outlives the order to stop, which a failed subscription is for the others. Acks
+	// must still reach Pub/Sub: during an outage the client would try for a minute, even with
+	// nothing to send.
 	hard, giveUp := w.cfg.Shutdown.Context(rctx, shutdown.Drain)
 	defer giveUp()
 	gone, leave := w.cfg.Shutdown.Context(rctx, shutdown.Acks)
@@ -185,8 +184,8 @@ func (w *Worker) settler(topic string) *settler {
 // a process for all three: 40,000 reports of 200 bytes are 8 MB.
 const maxOutstandingBytes = 64 << 20
 
-// receive consumes one subscription until ctx ends and the server knows how
-// everything was settled, or gone ends. It starts again after a failure.
+// receive consumes one subscription, again after a failure, until ctx ends and the server
+// knows how everything was settled, or gone ends.
 func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) {
 	sub := w.client.Subscriber(Subscription(topic))
 	// The server counts each stream separately.
@@ -197,10 +196,9 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 	// for no less.
 	sub.ReceiveSettings.MaxDurationPerAckExtension = 10 * time.Second
 	sub.ReceiveSettings.NumGoroutines = streams
-	// The client's own ShutdownOptions stay unset: with a timeout it closes the
-	// stream first, and then drops the acks of all that is settled after
-	// (pubsub/v2 v2.8.1, messageIterator.sender). What bounds the drain is that
-	// Run nacks everything, and so settles it, when the drain is over.
+	// The client's own ShutdownOptions stay unset: with a timeout it closes the stream first
+	// and then drops later acks (pubsub/v2 v2.8.1, messageIterator.sender). Run bounds the
+	// drain instead: it nacks everything at its end.
 	w.keepReceiving(ctx, gone, topic, func() error { return sub.Receive(ctx, handle) })
 }
 
