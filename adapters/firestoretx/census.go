@@ -2,7 +2,7 @@ package firestoretx
 
 import (
 	"context"
-	"slices"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -30,40 +30,42 @@ const censusAtOnce = 4
 //
 // Cost: 17 RPCs; 17 reads, and one for each 1,000 drones and open orders.
 func (s *Store) Census(ctx context.Context) (Census, error) {
-	open := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), domain.OrderStatus.Final)
-	pending := s.where(Orders, "status", string(domain.OrderPending))
-	orders, drones := make([]int64, len(open)), make([]int64, len(domain.DroneStatuses))
-	waiting := make([]time.Time, len(domain.Priorities))
-	var c Census
+	c := Census{Orders: map[domain.OrderStatus]int64{}, Drones: map[domain.DroneStatus]int64{}, Waiting: map[domain.Priority]time.Time{}}
+	var mu sync.Mutex // of c
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(censusAtOnce)
-	for i, status := range open {
-		g.Go(func() (err error) { orders[i], err = count(ctx, s.where(Orders, "status", string(status))); return err })
+	counting := func(q firestore.Query, note func(int64)) {
+		g.Go(func() error {
+			n, err := count(ctx, q)
+			mu.Lock()
+			defer mu.Unlock()
+			note(n)
+			return err
+		})
 	}
-	g.Go(func() (err error) { c.Held, err = count(ctx, pending.Where("held", "==", true)); return err })
-	for i, status := range domain.DroneStatuses {
-		g.Go(func() (err error) { drones[i], err = count(ctx, s.where(Drones, "status", string(status))); return err })
+	pending := s.where(Orders, "status", string(domain.OrderPending))
+	for _, status := range domain.OrderStatuses {
+		if !status.Final() {
+			counting(s.where(Orders, "status", string(status)), func(n int64) { c.Orders[status] = n })
+		}
 	}
-	for i, priority := range domain.Priorities {
-		g.Go(func() (err error) {
-			waiting[i], err = oldest(ctx, pending.Where("held", "==", false).Where("priority", "==", priority.String()))
+	counting(pending.Where("held", "==", true), func(n int64) { c.Held = n })
+	for _, status := range domain.DroneStatuses {
+		counting(s.where(Drones, "status", string(status)), func(n int64) { c.Drones[status] = n })
+	}
+	for _, priority := range domain.Priorities {
+		g.Go(func() error {
+			created, err := oldest(ctx, pending.Where("held", "==", false).Where("priority", "==", priority.String()))
+			if !created.IsZero() {
+				mu.Lock()
+				defer mu.Unlock()
+				c.Waiting[priority] = created
+			}
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return Census{}, wrap(err, "census")
-	}
-	c.Orders, c.Drones, c.Waiting = make(map[domain.OrderStatus]int64), make(map[domain.DroneStatus]int64), make(map[domain.Priority]time.Time)
-	for i, status := range open {
-		c.Orders[status] = orders[i]
-	}
-	for i, status := range domain.DroneStatuses {
-		c.Drones[status] = drones[i]
-	}
-	for i, priority := range domain.Priorities {
-		if !waiting[i].IsZero() {
-			c.Waiting[priority] = waiting[i]
-		}
 	}
 	return c, nil
 }

@@ -57,12 +57,7 @@ func (s *Store) FollowOpenOrders(ctx context.Context, seen func(Sight[domain.Ord
 }
 
 func (s *Store) openOrders() firestore.Query {
-	var open []string
-	for _, status := range domain.OrderStatuses {
-		if !status.Final() {
-			open = append(open, string(status))
-		}
-	}
+	open := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), domain.OrderStatus.Final)
 	return s.client.Collection(Orders).Where("status", "in", open)
 }
 
@@ -100,9 +95,6 @@ func (s *Store) FollowWarehouses(ctx context.Context, seen func(Sight[domain.War
 	return wrap(follow(ctx, s.client.Collection(Warehouses).Query, warehouseCodec.decode, seen), "follow warehouses")
 }
 
-// maxInValues is how many values Firestore takes in one condition "in".
-const maxInValues = 30
-
 // FollowEvents follows the events after since, by the clocks of the State Managers that
 // wrote them. The set only grows: restart it now and then. With sharded events it uses a
 // listener for each 30 shards; each begins with a sight that is Whole.
@@ -119,7 +111,7 @@ func (s *Store) FollowEvents(ctx context.Context, since time.Time, seen func(Sig
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	groups := slices.Collect(slices.Chunk(shards, maxInValues))
+	groups := slices.Collect(slices.Chunk(shards, maxIn))
 	ended := make(chan error, len(groups))
 	for _, group := range groups {
 		go func() { ended <- after(s.client.Collection(Events).Where(eventShard, "in", group)) }()

@@ -6,6 +6,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -41,7 +42,7 @@ var errFull = errors.New("the page is full")
 // when a large page ends early.
 func listUntil[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), full func(T) bool, conditions ...condition) (Listing[T], error) {
 	listing, err := readPage(ctx, s, collection, page, decode, full, conditions)
-	if st, ok := statusOf(err); ok && st.Code() == codes.Unavailable {
+	if status.Code(err) == codes.Unavailable {
 		listing, err = readPage(ctx, s, collection, page, decode, full, conditions)
 	}
 	return listing, err

@@ -8,6 +8,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -56,8 +57,7 @@ func (s *Store) MarkCommandsPublished(ctx context.Context, missions []domain.Mis
 	}
 	if guarded {
 		_, err := batch.Commit(ctx)
-		st, ok := statusOf(err)
-		if !ok || st.Code() != codes.FailedPrecondition && st.Code() != codes.NotFound {
+		if code := status.Code(err); code != codes.FailedPrecondition && code != codes.NotFound {
 			return wrap(err, "mark %d commands as published", len(missions))
 		}
 		s.conflicted(ctx)

@@ -62,49 +62,52 @@ func (s *Store) ApplyWarehouse(ctx context.Context, w domain.Warehouse, c Change
 
 func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P], id string, place P, c Change) (domain.PlaceChange, error) {
 	ref := s.doc(form.collection, id)
-	change := func(snap *firestore.DocumentSnapshot) (domain.PlaceChange, []firestore.Update) {
-		done := domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceUnchanged, ChangedBy: c.By, Why: c.Why}
+	done, err := s.changePlace(ctx, ref, c, func(snap *firestore.DocumentSnapshot, _ ask) (done domain.PlaceChange, write func(*txn) error, _ error) {
+		done = domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceUnchanged}
 		if !snap.Exists() {
 			done.Action, done.Fields = domain.PlaceCreated, form.codec.described(place, "none -> %s")
-			return done, nil
+			return done, func(t *txn) error { return t.Create(ref, form.codec.encode(place)) }, nil
 		}
-		before, err := form.decode(snap)
-		if err != nil {
-			done.Action, done.Fields = domain.PlaceChanged, append([]string{"malformed before: " + err.Error()}, form.codec.described(place, "unreadable -> %s")...)
-			return done, form.codec.all(place)
+		before, malformed := form.decode(snap)
+		updates, fields := form.codec.updates(before, place), form.codec.differences(before, place)
+		if malformed != nil {
+			updates = form.codec.all(place)
+			fields = append([]string{"malformed before: " + malformed.Error()}, form.codec.described(place, "unreadable -> %s")...)
 		}
-		updates := form.codec.updates(before, place)
 		if len(updates) > 0 {
-			done.Action, done.Fields = domain.PlaceChanged, form.codec.differences(before, place)
+			done.Action, done.Fields = domain.PlaceChanged, fields
 		}
-		return done, updates
-	}
+		return done, func(t *txn) error { return t.Update(ref, updates) }, nil
+	})
+	return done, wrap(err, "%s %s", form.kind, id)
+}
+
+// changePlace does what judge says about a place's document, and records it. It first asks
+// judge without a transaction, which would lock all that judge reads.
+func (s *Store) changePlace(ctx context.Context, ref *firestore.DocumentRef, c Change,
+	judge func(*firestore.DocumentSnapshot, ask) (domain.PlaceChange, func(*txn) error, error)) (done domain.PlaceChange, _ error) {
 	snap, err := s.read(ctx, ref)
-	if err != nil {
-		return domain.PlaceChange{}, err
+	if err == nil {
+		done, _, err = judge(snap, asking(ctx))
 	}
-	done, _ := change(snap)
-	if c.DryRun || done.Action == domain.PlaceUnchanged {
-		return done, nil
+	done.ChangedBy, done.Why = c.By, c.Why
+	if err != nil || c.DryRun || done.Action == domain.PlaceUnchanged {
+		return done, err
 	}
 	err = s.transact(ctx, nil, func(t *txn) error {
 		snaps, err := t.get(ref)
 		if err != nil {
 			return err
 		}
-		var updates []firestore.Update
-		done, updates = change(snaps[0])
-		switch done.Action {
-		case domain.PlaceUnchanged:
-			return nil
-		case domain.PlaceCreated:
-			err = t.Create(ref, form.codec.encode(place))
-		case domain.PlaceChanged, domain.PlaceDeleted:
-			err = t.Update(ref, updates)
+		var write func(*txn) error
+		done, write, err = judge(snaps[0], func(q firestore.Query) *firestore.DocumentIterator { return t.Documents(q) })
+		if err != nil || done.Action == domain.PlaceUnchanged {
+			return err
 		}
-		return errors.Join(err, t.recordPlaceChange(&done))
+		done.ChangedAt, done.ChangedBy, done.Why = t.now, c.By, c.Why
+		return errors.Join(write(t), t.Create(s.client.Collection(PlaceChanges).NewDoc(), placeChangeCodec.encode(done)))
 	})
-	return done, wrap(err, "%s %s", form.kind, id)
+	return done, err
 }
 
 // read reads a document that may be missing.
@@ -114,11 +117,6 @@ func (s *Store) read(ctx context.Context, ref *firestore.DocumentRef) (*firestor
 		return nil, wrap(err, "%s %s", ref.Parent.ID, ref.ID)
 	}
 	return snaps[0], nil
-}
-
-func (t *txn) recordPlaceChange(c *domain.PlaceChange) error {
-	c.ChangedAt = t.now
-	return t.Create(t.store.client.Collection(PlaceChanges).NewDoc(), placeChangeCodec.encode(*c))
 }
 
 // differences says for each field that differs what it was and what it becomes.
@@ -135,7 +133,7 @@ func (c codec[T]) differences(before, after T) (fields []string) {
 func (c codec[T]) described(v T, format string) (fields []string) {
 	for _, f := range c {
 		is := f.get(&v)
-		if given := reflect.ValueOf(is); f.name != "" && given.IsValid() && !given.IsZero() {
+		if given := reflect.ValueOf(is); given.IsValid() && !given.IsZero() {
 			fields = append(fields, fmt.Sprintf("%s: "+format, f.name, storedText(is)))
 		}
 	}
@@ -174,13 +172,7 @@ func (s *Store) DeleteDepot(ctx context.Context, id domain.DepotID, c Change) (d
 		if err != nil || len(depots) > 1 {
 			return users, err
 		}
-		var open []string
-		for _, status := range domain.OrderStatuses {
-			if !status.Final() {
-				open = append(open, string(status))
-			}
-		}
-		orders, err := named("order", ask, s.client.Collection(Orders).Where("status", "in", open))
+		orders, err := named("order", ask, s.openOrders())
 		return append(users, orders...), err
 	}
 	return deletePlace(ctx, s, depotForm, string(id), c, usersOf, func(*txn, string) (func() error, error) {
@@ -219,45 +211,29 @@ func (s *Store) visitors(ask ask, id domain.WarehouseID) (names []string, err er
 // the function that writes it.
 func deletePlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P], id string, c Change, usersOf func(ask) ([]string, error),
 	alsoWrite func(*txn, string) (func() error, error)) (domain.PlaceChange, error) {
-	done := domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceDeleted, ChangedBy: c.By, Why: c.Why}
 	ref := s.doc(form.collection, id)
-	judge := func(snap *firestore.DocumentSnapshot, ask ask) error {
+	done, err := s.changePlace(ctx, ref, c, func(snap *firestore.DocumentSnapshot, ask ask) (done domain.PlaceChange, write func(*txn) error, _ error) {
+		done = domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceDeleted}
 		users, err := usersOf(ask)
 		if err == nil {
 			err = policy.DeletePlace(form.kind, id, users)
 		}
 		if err != nil {
-			return err
+			return done, nil, err
 		}
 		if !snap.Exists() {
-			return &policy.Rejection{Reason: policy.ReasonNotFound, Subject: id, Detail: "no such " + string(form.kind)}
+			return done, nil, &policy.Rejection{Reason: policy.ReasonNotFound, Subject: id, Detail: "no such " + string(form.kind)}
 		}
 		if before, err := form.decode(snap); err == nil {
 			done.Fields = form.codec.described(before, "%s -> none")
 		}
-		return nil
-	}
-	// A place that is in use is refused without a transaction, which would lock its users.
-	snap, err := s.read(ctx, ref)
-	if err == nil {
-		err = judge(snap, asking(ctx))
-	}
-	if err != nil || c.DryRun {
-		return done, wrap(err, "%s", form.kind)
-	}
-	err = s.transact(ctx, nil, func(t *txn) error {
-		snaps, err := t.get(ref)
-		if err == nil {
-			err = judge(snaps[0], func(q firestore.Query) *firestore.DocumentIterator { return t.Documents(q) })
-		}
-		if err != nil {
-			return err
-		}
-		write, err := alsoWrite(t, id)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(), t.Delete(ref), t.recordPlaceChange(&done))
+		return done, func(t *txn) error {
+			more, err := alsoWrite(t, id)
+			if err != nil {
+				return err
+			}
+			return errors.Join(more(), t.Delete(ref))
+		}, nil
 	})
 	return done, wrap(err, "%s", form.kind)
 }

@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -197,7 +198,7 @@ func one[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*fi
 		return none, wrap(ErrNotFound, "%s %q", ref.Parent.ID, ref.ID)
 	}
 	snap, err := ref.Get(ctx)
-	if st, ok := statusOf(err); ok && st.Code() == codes.NotFound {
+	if status.Code(err) == codes.NotFound {
 		return none, wrap(ErrNotFound, "%s %s", ref.Parent.ID, ref.ID)
 	}
 	if err != nil {

@@ -1,0 +1,130 @@
+package firestoretx
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"unicode/utf8"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// What operators do to messages, locks and alerts is recorded here.
+
+// maxDiscardedPayload bounds the bytes kept of a payload. With all the attributes that
+// a message may have, the document stays below Firestore's 1 MiB.
+const maxDiscardedPayload = 512 << 10
+
+// RecordDiscard records that an operator discards a message, with the time and as much of
+// the payload as fits. The first record of a message is kept.
+//
+// Cost: 1 RPC, 1 write.
+func (s *Store) RecordDiscard(ctx context.Context, d domain.Discard) error {
+	sum := sha256.Sum256(d.Payload)
+	d.Bytes, d.PayloadHash, d.DiscardedAt = len(d.Payload), hex.EncodeToString(sum[:]), s.now()
+	if n := maxDiscardedPayload; len(d.Payload) > n {
+		for n > maxDiscardedPayload-utf8.UTFMax && !utf8.RuneStart(d.Payload[n]) {
+			n--
+		}
+		d.Payload = d.Payload[:n]
+	}
+	doc := discardCodec.encode(d)
+	doc[expireAt] = d.DiscardedAt.Add(s.retention)
+	_, err := s.doc(Discards, string(d.ID)).Create(ctx, doc)
+	if status.Code(err) == codes.AlreadyExists {
+		return nil
+	}
+	return wrap(err, "discard %s", d.ID)
+}
+
+// Discards lists the messages that operators discarded, in no particular order.
+func (s *Store) Discards(ctx context.Context) ([]domain.Discard, error) {
+	list, err := collect(s.client.Collection(Discards).Documents(ctx), discardCodec.decode)
+	return list, wrap(err, "discards")
+}
+
+// RecordReplay stores, at this moment, that a refused message was published again. The
+// new ids of earlier replays of the same message are kept.
+//
+// Cost: 1 RPC, 1 write.
+func (s *Store) RecordReplay(ctx context.Context, r domain.Replay) error {
+	r.ReplayedAt = s.now()
+	doc := replayCodec.encode(r)
+	again := make([]any, len(r.NewMessageIDs))
+	for i, id := range r.NewMessageIDs {
+		again[i] = id
+	}
+	doc["newMessageIds"] = firestore.ArrayUnion(again...)
+	doc[expireAt] = r.ReplayedAt.Add(s.retention)
+	_, err := s.doc(Replays, string(r.ID)).Set(ctx, doc, firestore.MergeAll)
+	return wrap(err, "replay %s", r.ID)
+}
+
+// LetterRecords reads what is recorded of messages with this id that were replayed or
+// discarded, on any of the topics.
+//
+// Cost: 2 RPCs, 2 reads for each topic.
+func (s *Store) LetterRecords(ctx context.Context, topics []string, messageID string) (replays []domain.Replay, discards []domain.Discard, err error) {
+	var replayIDs []domain.ReplayID
+	var discardIDs []domain.DiscardID
+	for _, topic := range topics {
+		replayIDs = append(replayIDs, domain.ReplayIDFor(topic, messageID))
+		discardIDs = append(discardIDs, domain.DiscardIDFor(topic, messageID))
+	}
+	replays, err = many(ctx, s, Replays, replayIDs, replayCodec.decode)
+	if err != nil {
+		return nil, nil, err
+	}
+	discards, err = many(ctx, s, Discards, discardIDs, discardCodec.decode)
+	return replays, discards, err
+}
+
+// RecordLockBreak stores that an operator breaks a lock, at this moment. The record
+// is kept for ever; there are few.
+//
+// Cost: 1 RPC, 1 write.
+func (s *Store) RecordLockBreak(ctx context.Context, b domain.LockBreak) error {
+	b.BrokenAt = s.now()
+	_, err := s.client.Collection(LockBreaks).NewDoc().Create(ctx, lockBreakCodec.encode(b))
+	return wrap(err, "record the break of a lock")
+}
+
+// LockBreaks lists the locks that operators broke, in no particular order.
+func (s *Store) LockBreaks(ctx context.Context) ([]domain.LockBreak, error) {
+	list, err := collect(s.client.Collection(LockBreaks).Documents(ctx), lockBreakCodec.decode)
+	return list, wrap(err, "broken locks")
+}
+
+// AcknowledgeAlert records that somebody has taken note of an alert, and returns the
+// record. If one exists, it returns that and a *policy.Rejection.
+//
+// Cost: 3 RPCs, 1 read, 1 write.
+func (s *Store) AcknowledgeAlert(ctx context.Context, ack domain.AlertAck) (now domain.AlertAck, err error) {
+	err = s.transact(ctx, nil, func(t *txn) error {
+		ref := s.doc(AlertAcks, ack.ID)
+		snaps, err := t.get(ref)
+		if err != nil {
+			return err
+		}
+		var known *domain.AlertAck
+		if snaps[0].Exists() {
+			a, err := alertAckCodec.decode(snaps[0])
+			if err != nil {
+				return err
+			}
+			known = &a
+		}
+		if now, err = policy.AcknowledgeAlert(known, ack, t.now); err != nil {
+			return err
+		}
+		doc := alertAckCodec.encode(now)
+		doc[expireAt] = t.now.Add(s.retention)
+		return t.Create(ref, doc)
+	})
+	return now, wrap(err, "acknowledgement")
+}
