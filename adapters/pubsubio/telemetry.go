@@ -64,14 +64,14 @@ type telemetryShard struct {
 
 	waiting map[domain.DroneID][]report
 	due     map[domain.DroneID]time.Time // when a waiting drone must be committed
-	seen    map[domain.DroneID]sighting
+	seen    map[domain.DroneID]activity
 	next    time.Time // the earliest of due
 
 	letters sync.WaitGroup // dead letters being published
 }
 
-// sighting is when a drone last reported and was last committed.
-type sighting struct{ reported, written time.Time }
+// activity is when a drone last reported and was last committed.
+type activity struct{ reported, written time.Time }
 
 // never is the due time when nothing is due.
 func never() time.Time { return time.Now().Add(time.Hour) }
@@ -96,7 +96,7 @@ func newTelemetryPipeline(s *settler, cfg Config, newApplier func() TelemetryApp
 			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition),
 			waiting: map[domain.DroneID][]report{},
 			due:     map[domain.DroneID]time.Time{},
-			seen:    map[domain.DroneID]sighting{},
+			seen:    map[domain.DroneID]activity{},
 		})
 	}
 	return p
@@ -193,7 +193,7 @@ func (s *telemetryShard) add(r report) {
 	if r.urgent {
 		due = earliest(due, now.Add(s.gather))
 	}
-	s.seen[id] = sighting{now, last.written}
+	s.seen[id] = activity{now, last.written}
 	s.due[id] = due
 	s.next = earliest(s.next, due)
 }
@@ -220,7 +220,7 @@ func (s *telemetryShard) dueBy(then time.Time) []report {
 		batch = append(batch, s.waiting[id]...)
 		delete(s.waiting, id)
 		delete(s.due, id)
-		s.seen[id] = sighting{s.seen[id].reported, time.Now()}
+		s.seen[id] = activity{s.seen[id].reported, time.Now()}
 	}
 	return batch
 }
@@ -322,7 +322,7 @@ func (s *telemetryShard) timeClass(r report) {
 	record(tier, s.now().Sub(r.msg.PublishTime), traced)
 }
 
-// forget drops the sightings of drones that no longer report.
+// forget drops the activity of drones that no longer report.
 func (s *telemetryShard) forget() {
 	now := time.Now()
 	for id, last := range s.seen {
