@@ -69,7 +69,7 @@ var restrictions = []struct {
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/restart", "internal/shutdown"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},
 	{"app/learning", []string{"domain", "policy"}},
-	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter"}},
+	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter", "internal/restart"}},
 	{"app/placefile", []string{"domain", "internal/editdistance", "internal/input"}},
 	{"app/planview", []string{"solver", "internal/terminal"}},
 	{"httpapi/console", nil},
