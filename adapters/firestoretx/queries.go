@@ -104,12 +104,6 @@ func (s *Store) Missions(ctx context.Context, status domain.MissionStatus, page 
 	return list, wrap(err, "missions")
 }
 
-// Ledger lists decisions by id; outcome may be empty.
-func (s *Store) Ledger(ctx context.Context, outcome domain.Outcome, page Page) ([]domain.LedgerEntry, error) {
-	list, err := collect(page.of(s.where(Decisions, "outcome", string(outcome))).Documents(ctx), ledgerCodec.decode)
-	return list, wrap(err, "decisions")
-}
-
 // LedgerInCommitOrder lists the whole ledger, first committed first.
 func (s *Store) LedgerInCommitOrder(ctx context.Context) ([]domain.LedgerEntry, error) {
 	type row struct {

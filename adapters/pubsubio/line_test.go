@@ -274,7 +274,7 @@ func (l *line) work(store Store, cfg Config) (stop func()) {
 // letters are the ids of the messages that have a dead letter.
 func (l *line) letters(topic string) (ids []string) {
 	l.t.Helper()
-	review, err := OpenReview(l.t.Context(), l.outside, topic, 0)
+	review, err := OpenReview(l.t.Context(), l.outside, topic, 0, 0)
 	if err != nil {
 		l.t.Fatal(err)
 	}

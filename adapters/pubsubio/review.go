@@ -51,14 +51,9 @@ const (
 
 // OpenReview collects the dead letters of a topic until none arrives within wait. With wait
 // 0 it trusts an empty answer, which only emulators deserve. It does not see letters that
-// another review has leased.
-func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration) (*Review, error) {
-	return OpenReviewWithin(ctx, c, topic, wait, MaxReviewBytes)
-}
-
-// OpenReviewWithin is OpenReview with a memory limit: it stops once the letters hold
-// that many bytes of data.
-func OpenReviewWithin(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration, bytes int) (*Review, error) {
+// another review has leased. It stops once the letters hold that many bytes of data; 0
+// means MaxReviewBytes.
+func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration, bytes int) (*Review, error) {
 	r := &Review{client: c, topic: topic, subscription: subscriptionName(c, DeadLetterSubscription(topic)), settled: map[string]settled{}, again: map[string]string{}}
 	seen := map[string]int{} // index in Letters by the dead letter's own id
 	size := 0
@@ -85,7 +80,7 @@ func OpenReviewWithin(ctx context.Context, c *pubsub.Client, topic string, wait 
 		if !fresh {
 			break
 		}
-		r.More = len(r.Letters) >= maxReviewLetters || size >= bytes
+		r.More = len(r.Letters) >= maxReviewLetters || size >= cmp.Or(bytes, MaxReviewBytes)
 	}
 	slices.SortStableFunc(r.Letters, func(a, b DeadLetter) int {
 		return cmp.Or(a.PublishTime.Compare(b.PublishTime), cmp.Compare(a.MessageID, b.MessageID))

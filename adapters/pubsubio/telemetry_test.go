@@ -244,7 +244,7 @@ func TestReview_SettlesALetterByItsLatestLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	review, err := OpenReview(t.Context(), client, TopicOrders, 0)
+	review, err := OpenReview(t.Context(), client, TopicOrders, 0, 0)
 	if err != nil || len(review.Letters) != 1 {
 		t.Fatalf("review %+v, %v", review, err)
 	}

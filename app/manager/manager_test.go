@@ -299,7 +299,7 @@ func TestManager_PoisonBecomesADeadLetter(t *testing.T) {
 	missing := maps.Clone(poison)
 	emutest.Eventually(t, "dead letters", func() error {
 		for _, topic := range pubsubio.InboundTopics {
-			review, err := pubsubio.OpenReview(t.Context(), s.outside.PubSub, topic, 0)
+			review, err := pubsubio.OpenReview(t.Context(), s.outside.PubSub, topic, 0, 0)
 			if err != nil {
 				return err
 			}
@@ -478,7 +478,7 @@ func TestManager_StopsInTimeWithPoisonThatCannotBePublished(t *testing.T) {
 	}
 	s.startManager()
 	emutest.Eventually(t, "dead letters", func() error {
-		review, err := pubsubio.OpenReview(t.Context(), s.outside.PubSub, pubsubio.TopicTelemetry, 0)
+		review, err := pubsubio.OpenReview(t.Context(), s.outside.PubSub, pubsubio.TopicTelemetry, 0, 0)
 		if err == nil && len(review.Letters) < poison {
 			err = errors.Join(fmt.Errorf("%d letters", len(review.Letters)), review.Close(t.Context()))
 		}

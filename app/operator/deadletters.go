@@ -387,7 +387,7 @@ func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters)
 	var g errgroup.Group
 	for i, topic := range topics {
 		g.Go(func() (err error) {
-			reviews[i], err = pubsubio.OpenReviewWithin(ctx, c.PubSub, topic, c.Patience, cmp.Or(c.ReviewBytes, pubsubio.MaxReviewBytes))
+			reviews[i], err = pubsubio.OpenReview(ctx, c.PubSub, topic, c.Patience, c.ReviewBytes)
 			return err
 		})
 	}

@@ -263,7 +263,7 @@ func TestDiscard_LeavesLettersOfAnotherReview(t *testing.T) {
 	ctx := t.Context()
 	b.refuse(pubsubio.TopicOrders, "m1", "{not json", nil)
 	b.awaitLetters("m1")
-	held, err := pubsubio.OpenReview(ctx, b.clients.PubSub, pubsubio.TopicOrders, 0)
+	held, err := pubsubio.OpenReview(ctx, b.clients.PubSub, pubsubio.TopicOrders, 0, 0)
 	if err != nil || len(held.Letters) != 1 {
 		t.Fatalf("%+v, %v", held, err)
 	}

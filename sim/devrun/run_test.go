@@ -150,16 +150,16 @@ func awaitOrderForWaiting(ctx context.Context, t *testing.T, host string) {
 	defer clients.Close()
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
 	for {
-		ledger, err := store.Ledger(ctx, domain.OutcomeApplied, firestoretx.Page{Limit: 1000})
+		listing, err := store.ListLedger(ctx, firestoretx.LedgerFilter{Outcome: domain.OutcomeApplied}, firestoretx.Page{Limit: 1000})
 		if err != nil {
 			t.Errorf("no drone waited and was given an order: %v", err)
 			return
 		}
 		waits := map[domain.MissionID]bool{}
-		for _, e := range ledger {
+		for _, e := range listing.Items {
 			waits[e.MissionID] = waits[e.MissionID] || e.AmendsMissionID == "" && len(e.OrderIDs) == 0
 		}
-		if slices.ContainsFunc(ledger, func(e domain.LedgerEntry) bool { return waits[e.AmendsMissionID] && len(e.OrderIDs) > 0 }) {
+		if slices.ContainsFunc(listing.Items, func(e domain.LedgerEntry) bool { return waits[e.AmendsMissionID] && len(e.OrderIDs) > 0 }) {
 			return
 		}
 		select {

@@ -61,7 +61,7 @@ func DeadLetters(ctx context.Context, c *pubsub.Client) ([]pubsubio.DeadLetter, 
 // holds its letters until all are done, so that the next one finds the rest.
 func lettersOf(ctx context.Context, c *pubsub.Client, topic string) (letters []pubsubio.DeadLetter, err error) {
 	for more := true; more; {
-		review, failed := pubsubio.OpenReview(ctx, c, topic, 0)
+		review, failed := pubsubio.OpenReview(ctx, c, topic, 0, 0)
 		if failed != nil {
 			return nil, failed
 		}
