@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver"
-	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // How much of a drone's time an amendment must save. Saving a few seconds is not worth the
@@ -97,10 +96,7 @@ func (p *Planner) planAmending(ctx context.Context, problem solver.Problem) (Res
 	if err != nil {
 		return result, err
 	}
-	for k := range result.Plan.Unserved {
-		u := &result.Plan.Unserved[k]
-		u.Index = index[u.Index]
-	}
+	reindex(result.Plan.Unserved, index)
 	f.addWaiting(result.Plan)
 	f.exchange(result.Plan)
 	f.resequence()
@@ -284,11 +280,7 @@ func (f *amender) amend(plan *solver.Plan) {
 	byID := ordersByID(f.problem)
 	for _, a := range plan.Amendments {
 		plan.Objective.DistanceKm += a.DetourKm
-		for _, s := range a.Stops {
-			if o := byID[s.OrderID]; o != nil && s.Kind == solver.Delivery && s.ETA.After(o.Due(f.problem.Now).Add(model.LateTolerance)) {
-				plan.Objective.Late[o.Priority]++
-			}
-		}
+		countLate(&plan.Objective, a.Route, byID, f.problem.Now)
 		for _, id := range a.ReleasedIDs {
 			f.exchanged.add(id, f.problem.Now)
 		}

@@ -2,11 +2,13 @@ package planner
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -43,6 +45,28 @@ const (
 // however late it begins: a twentieth. All stages together must not take much longer
 // than the cycle may.
 const minStageShare = 20
+
+// planIdle assigns orders to idle drones. If that breaks a rule, it assigns them greedily.
+func (p *Planner) planIdle(ctx context.Context, problem solver.Problem) (Result, error) {
+	if p.cfg.Immediate || p.cfg.Options.Strategy != solver.SISR {
+		plan, err := p.solve(ctx, problem, p.last, p.cfg.Options.TimeLimit)
+		p.last = &plan
+		result := Result{Problem: problem, Plan: plan}
+		if err == nil {
+			p.demand.observeDrones(result.Usable().Drones, problem.Now)
+		}
+		return result, err
+	}
+	result, err := p.lookAhead(ctx, problem)
+	if err != nil || p.passes(problem, result.Plan) {
+		return result, err
+	}
+	greedy := p.cfg.Options
+	greedy.Strategy = solver.Greedy
+	result.Plan, err = SolveChecked(ctx, problem, greedy, p.cfg.Refused)
+	result.Kept = nil
+	return result, err
+}
 
 // lookAhead plans one cycle with future orders in mind. A plan that uses every
 // free drone at once leaves none for the next CRITICAL order, which has fifteen
@@ -219,10 +243,15 @@ func (l *lookAhead) solveOrders(ctx context.Context, orders []int, drones []solv
 		part.Orders[k] = l.work.Orders[i]
 	}
 	plan, err := l.solveUntil(ctx, part, warm, until)
-	for k := range plan.Unserved {
-		plan.Unserved[k].Index = orders[plan.Unserved[k].Index]
-	}
+	reindex(plan.Unserved, orders)
 	return plan, err
+}
+
+// reindex turns indices in a part of a problem's orders into those of the problem.
+func reindex(unserved []solver.Unserved, index []int) {
+	for k := range unserved {
+		unserved[k].Index = index[unserved[k].Index]
+	}
 }
 
 // inTimeOnly is a plan without its deliveries of the given orders that are after
@@ -307,4 +336,44 @@ func (l *lookAhead) tightenDeadline(o *solver.Order, to time.Time) {
 	if to.Before(o.Due(l.work.Now)) {
 		o.Deadline = to
 	}
+}
+
+// solve solves a problem within limit, which Options.Iterations overrides.
+func (p *Planner) solve(ctx context.Context, problem solver.Problem, warm *solver.Plan, limit time.Duration) (solver.Plan, error) {
+	opts := p.cfg.Options
+	opts.Warm, opts.TimeLimit = warm, limit
+	return SolveChecked(ctx, problem, opts, p.cfg.Refused)
+}
+
+// SolveChecked solves a problem and checks the plan with code that is
+// independent of the solver. If the plan breaks a rule, refused is called and
+// the greedy plan is returned instead; if that breaks one too, the error says
+// which.
+func SolveChecked(ctx context.Context, p solver.Problem, opts solver.Options, refused func(p solver.Problem, fault error)) (solver.Plan, error) {
+	plan, err := solver.Solve(ctx, p, opts)
+	if err != nil {
+		return plan, err
+	}
+	fault := check.Plan(p, plan)
+	if fault == nil {
+		return plan, nil
+	}
+	refused(p, fault)
+	opts.Strategy = solver.Greedy
+	if plan, err = solver.Solve(ctx, p, opts); err != nil {
+		return plan, err
+	}
+	if fault := check.Plan(p, plan); fault != nil {
+		return plan, fmt.Errorf("the greedy plan broke the rules too: %w", fault)
+	}
+	return plan, nil
+}
+
+// passes checks a plan and tells Config.Refused if it breaks a rule.
+func (p *Planner) passes(problem solver.Problem, plan solver.Plan) bool {
+	fault := check.Plan(problem, plan)
+	if fault != nil {
+		p.cfg.Refused(problem, fault)
+	}
+	return fault == nil
 }

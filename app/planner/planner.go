@@ -3,13 +3,11 @@ package planner
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
-	"github.com/dronefleet/dronefleet/solver/check"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -162,66 +160,4 @@ func (p *Planner) planOrders(ctx context.Context, problem solver.Problem) (Resul
 		problem.Flights = nil
 	}
 	return p.planIdle(ctx, problem)
-}
-
-// planIdle assigns orders to idle drones. If that breaks a rule, it assigns them greedily.
-func (p *Planner) planIdle(ctx context.Context, problem solver.Problem) (Result, error) {
-	if p.cfg.Immediate || p.cfg.Options.Strategy != solver.SISR {
-		plan, err := p.solve(ctx, problem, p.last, p.cfg.Options.TimeLimit)
-		p.last = &plan
-		result := Result{Problem: problem, Plan: plan}
-		if err == nil {
-			p.demand.observeDrones(result.Usable().Drones, problem.Now)
-		}
-		return result, err
-	}
-	result, err := p.lookAhead(ctx, problem)
-	if err != nil || p.passes(problem, result.Plan) {
-		return result, err
-	}
-	greedy := p.cfg.Options
-	greedy.Strategy = solver.Greedy
-	result.Plan, err = SolveChecked(ctx, problem, greedy, p.cfg.Refused)
-	result.Kept = nil
-	return result, err
-}
-
-// passes checks a plan and tells Config.Refused if it breaks a rule.
-func (p *Planner) passes(problem solver.Problem, plan solver.Plan) bool {
-	fault := check.Plan(problem, plan)
-	if fault != nil {
-		p.cfg.Refused(problem, fault)
-	}
-	return fault == nil
-}
-
-// solve solves a problem within limit, which Options.Iterations overrides.
-func (p *Planner) solve(ctx context.Context, problem solver.Problem, warm *solver.Plan, limit time.Duration) (solver.Plan, error) {
-	opts := p.cfg.Options
-	opts.Warm, opts.TimeLimit = warm, limit
-	return SolveChecked(ctx, problem, opts, p.cfg.Refused)
-}
-
-// SolveChecked solves a problem and checks the plan with code that is
-// independent of the solver. If the plan breaks a rule, refused is called and
-// the greedy plan is returned instead; if that breaks one too, the error says
-// which.
-func SolveChecked(ctx context.Context, p solver.Problem, opts solver.Options, refused func(p solver.Problem, fault error)) (solver.Plan, error) {
-	plan, err := solver.Solve(ctx, p, opts)
-	if err != nil {
-		return plan, err
-	}
-	fault := check.Plan(p, plan)
-	if fault == nil {
-		return plan, nil
-	}
-	refused(p, fault)
-	opts.Strategy = solver.Greedy
-	if plan, err = solver.Solve(ctx, p, opts); err != nil {
-		return plan, err
-	}
-	if fault := check.Plan(p, plan); fault != nil {
-		return plan, fmt.Errorf("the greedy plan broke the rules too: %w", fault)
-	}
-	return plan, nil
 }

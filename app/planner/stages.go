@@ -252,9 +252,7 @@ func (l *lookAhead) planJointly(ctx context.Context, offered []solver.Drone) (so
 	if plan, err = l.solveUntil(ctx, joint, &plan, reducedUntil); err != nil {
 		return plan, err
 	}
-	for k := range plan.Unserved {
-		plan.Unserved[k].Index = index[plan.Unserved[k].Index]
-	}
+	reindex(plan.Unserved, index)
 	for i, o := range l.work.Orders {
 		if waiting[o.ID] {
 			plan.Unserved = append(plan.Unserved, solver.Unserved{OrderID: o.ID, Index: i, Reason: solver.WaitsForBetterRoute})
@@ -376,6 +374,15 @@ func ordersByID(p *solver.Problem) map[string]*solver.Order {
 	return byID
 }
 
+// countLate adds a route's late deliveries to an objective.
+func countLate(sum *solver.Objective, r solver.Route, byID map[string]*solver.Order, now time.Time) {
+	for _, s := range r.Stops {
+		if o := byID[s.OrderID]; o != nil && s.Kind == solver.Delivery && s.ETA.After(o.Due(now).Add(model.LateTolerance)) {
+			sum.Late[o.Priority]++
+		}
+	}
+}
+
 // restate restates a plan of the work as one of the problem: with the problem's
 // deadlines and priorities, and with the reason of each order that waits.
 func (l *lookAhead) restate(plan solver.Plan, kept []solver.Drone) solver.Plan {
@@ -383,11 +390,7 @@ func (l *lookAhead) restate(plan solver.Plan, kept []solver.Drone) solver.Plan {
 	plan.Objective.Late, plan.Objective.Unserved = [model.PriorityCount]int{}, [model.PriorityCount]int{}
 	byID := ordersByID(l.problem)
 	for _, r := range plan.Routes {
-		for _, s := range r.Stops {
-			if o := byID[s.OrderID]; s.Kind == solver.Delivery && s.ETA.After(o.Due(now).Add(model.LateTolerance)) {
-				plan.Objective.Late[o.Priority]++
-			}
-		}
+		countLate(&plan.Objective, r, byID, now)
 	}
 	// The work has other deadlines than the problem, so its reasons do not count.
 	screened := make([]solver.Unserved, len(l.problem.Orders))
