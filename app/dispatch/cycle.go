@@ -333,7 +333,7 @@ func orderIDs(ids []string) []domain.OrderID {
 // learnLimit bounds how long a cycle waits for what was learned.
 const learnLimit = 5 * time.Second
 
-// learn makes the planner plan with what was learned up to now, the store's time.
+// learn gives the planner what was learned until now, in the store's time.
 func (r *Runner) learn(ctx context.Context, p *planner.Planner, now time.Time) {
 	if r.learner == nil {
 		return

@@ -282,7 +282,7 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 		return nil
 	}
 	defer held.Gave()
-	sweeping, end := context.WithTimeout(h.Context(), m.cfg.SweepLimit) // the handle's outlives the order to stop
+	sweeping, end := context.WithTimeout(h.Context(), m.cfg.SweepLimit) // the lock's context outlives ctx
 	defer end()
 	defer context.AfterFunc(ctx, end)()
 	return errors.Join(m.sweepLocked(sweeping), h.Close())

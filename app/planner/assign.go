@@ -68,9 +68,9 @@ func (p *Planner) planIdle(ctx context.Context, problem solver.Problem) (Result,
 	return result, err
 }
 
-// lookAhead plans one cycle with future orders in mind. A plan that uses every
-// free drone at once leaves none for the next CRITICAL order, which has fifteen
-// minutes from creation to delivery. So orders are planned in stages:
+// lookAhead assigns orders to idle drones with future orders in mind. A plan that uses every
+// drone at once leaves none for the next CRITICAL order, which has fifteen minutes from creation
+// to delivery. So orders are planned in stages:
 //
 //  1. Urgent: CRITICAL orders that can be in time may take any drone, one at an
 //     advance position only if no other can serve them or the others are taken.
@@ -106,8 +106,7 @@ type lookAhead struct {
 func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, error) {
 	began := p.clock()
 	screen := solver.Screen(whole)
-	// A drone that the solver ignores must not count as kept or offered, and a
-	// warehouse that it ignores must not make flights look shorter than they are.
+	// Drones and warehouses that the solver ignores must not count here either.
 	problem := whole
 	problem.Drones = withoutIgnored(whole.Drones, "drone", screen.Ignored)
 	problem.Warehouses = withoutIgnored(whole.Warehouses, "warehouse", screen.Ignored)
@@ -207,8 +206,8 @@ func (l *lookAhead) solveUntil(ctx context.Context, p solver.Problem, warm *solv
 	return l.solve(ctx, p, warm, stageLimit(l.cfg.Options.TimeLimit, l.clock().Sub(l.began), until))
 }
 
-// stageLimit is how long a stage may take that begins when the given part of the
-// cycle's limit is spent and is to end when a share of the limit is.
+// stageLimit is how long a stage may take that begins after the time spent and is to end when a
+// share of the limit has passed.
 func stageLimit(limit, spent time.Duration, until float64) time.Duration {
 	return max(time.Duration(until*float64(limit))-spent, limit/minStageShare)
 }
@@ -254,10 +253,8 @@ func reindex(unserved []solver.Unserved, index []int) {
 	}
 }
 
-// inTimeOnly is a plan without its deliveries of the given orders that are after
-// the deadlines of the work. The solver delivers late what it cannot deliver in
-// time; where another drone might be in time that is too early to accept. Arrivals
-// stay as they are, although fewer stops can only make them earlier.
+// inTimeOnly is a plan without its late deliveries of the given orders: another drone might
+// still be in time. The other arrivals stay as they are, although they can only become earlier.
 func (l *lookAhead) inTimeOnly(plan solver.Plan, orders []int) solver.Plan {
 	index := map[string]int{}
 	for _, i := range orders {

@@ -28,9 +28,8 @@ const maxSample = 100
 // depot's: longer than a mission and the charging after it.
 const DroneMemory = 90 * time.Minute
 
-// demand is what a planner remembers of its depot's recent cycles. It forgets
-// old observations, so its size is bounded. A planner without observations, as
-// in a process that runs one cycle, plans by the prior rates.
+// demand is what a planner remembers of its recent cycles. It forgets old observations, so its
+// size is bounded. Without observations it gives the prior rates.
 type demand struct {
 	since    time.Time            // first cycle
 	latest   time.Time            // latest time of any cycle
@@ -39,8 +38,8 @@ type demand struct {
 	urgent   []time.Time          // arrivals of CRITICAL orders that could be served in time
 	launches []time.Time          // take-offs; in the long run as many drones return
 	drones   map[string]time.Time // drone id to when it was last offered
-	// othersServed is when a drone last took off without a CRITICAL order, or when
-	// none but CRITICAL orders waited.
+	// othersServed is when a drone last took off without a CRITICAL order, or when only
+	// CRITICAL orders waited.
 	othersServed time.Time
 	// typical stands for the drones that will be back: the last one seen, fully
 	// charged, at its depot.
@@ -52,10 +51,8 @@ type demand struct {
 // observe updates the memory with the problem of a new cycle.
 func (m *demand) observe(f directFlights) {
 	now := f.problem.Now
-	// Cycles begin a varying lead time ahead, so Now may go back by up to
-	// maxLeadTime. If it goes back further, the clock was set back: observations
-	// would lie in the future, rates would be negative and nothing would count as
-	// starved until the clock caught up.
+	// Lead times vary, so Now may go back by up to maxLeadTime. If it goes back further, the
+	// clock was set back: forget all, or observations would lie in the future.
 	if m.since.IsZero() || m.latest.Sub(now) > maxLeadTime {
 		*m = demand{
 			since: now, latest: now, othersServed: now, known: map[string]time.Time{}, drones: map[string]time.Time{},
@@ -169,8 +166,8 @@ func (m *demand) launched(p *solver.Problem, plan solver.Plan) {
 	}
 }
 
-// The share of the observed time by which what was learned of an hour weighs against what a
-// planner saw itself, and the most of it.
+// Learned demand weighs as much as this share of the time over which it was observed, and as
+// many minutes at most.
 const (
 	expectedShare   = 0.1
 	expectedMinutes = 20.0

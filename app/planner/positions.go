@@ -60,8 +60,8 @@ func (m *demand) forPositions() (orders []expectedOrder) {
 }
 
 // positions lists the warehouses at which drones are to wait. Each expected order counts for
-// the warehouse from which it could be delivered soonest. A position needs enough drones that
-// it is unlikely to run out of them before the next one can get there.
+// the warehouse from which it could be delivered soonest. A position has enough drones if it
+// seldom runs out before the next one arrives.
 func (m *demand) positions(f directFlights) []position {
 	list := make([]position, len(f.problem.Warehouses))
 	charges := make([][]float64, len(list))

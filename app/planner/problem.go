@@ -91,7 +91,7 @@ func (p *Planner) droneOf(d domain.Drone) solver.Drone {
 
 func location(p domain.Position) solver.Location { return solver.Location{Lat: p.Lat, Lon: p.Lon} }
 
-// learnedParams are the parameters with the stays that were learned, if any were.
+// learnedParams are the parameters with the learned service times, if there are any.
 func (p *Planner) learnedParams() solver.Params {
 	params := p.cfg.Params
 	if p.learned.SpeedKmh > 0 {
@@ -100,9 +100,8 @@ func (p *Planner) learnedParams() solver.Params {
 	return params
 }
 
-// withMargins moves deadlines to when a drone must plan to arrive, so as to be in time though
-// flights are late by the margin. Where no drone of the problem could plan so, the deadline
-// stays: better late by chance than given up.
+// withMargins moves deadlines earlier, so that a drone that is late by the learned margin is
+// still in time. If no drone could meet the earlier deadline, the deadline stays.
 func (p *Planner) withMargins(problem solver.Problem) solver.Problem {
 	if p.learned.Margin <= 0 || len(problem.Orders) == 0 {
 		return problem

@@ -178,12 +178,10 @@ func (l *lookAhead) beside(reserve int) int {
 	return max(min(reserve, 1), reserve-stay)
 }
 
-// release moves a drone that can serve the longest overdue order to the end of
-// the drones still free, where none is kept in reserve. The reserve is a number
-// of drones: no drone that an order needs stays in it for ever, even if it is
-// the only one that can carry it. A drone at an advance position is released if
-// no other can serve the order. When the other orders are starved, it is done for
-// an order that is not long overdue, too.
+// release moves a drone that can serve the longest overdue order to the end of the free drones,
+// where none is kept in reserve. So no order waits for ever for a drone that only the reserve
+// has. A drone at an advance position is released if no other can serve the order. When orders
+// are starved, the order need not be long overdue.
 func (l *lookAhead) release(free []solver.Drone, starved bool) []solver.Drone {
 	least := longOverdue * l.params.AgingStep
 	if starved {

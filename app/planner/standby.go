@@ -44,9 +44,8 @@ type reserveDrone struct {
 	homebound bool
 }
 
-// standby lists the missions without orders that begin or change. It changes little, to avoid
-// churn: a drone that waits where it is needed stays, and one that is no longer needed comes
-// home when its wait is over.
+// standby lists the standby missions that begin or change. It avoids churn: a drone that waits
+// where it is needed stays, and one that is no longer needed comes home when its wait is over.
 func (p *Planner) standby(r Result) []solver.Standby {
 	if p.demand.typical.ID == "" {
 		return nil // nothing is known yet
