@@ -159,3 +159,21 @@ func jsonOf(t *testing.T, value any) (decoded any) {
 	}
 	return decoded
 }
+
+// F-API-03: a request of a few kilobytes does not make an answer of a hundred.
+func TestAPI_NamesAFewUnknownParametersOnly(t *testing.T) {
+	s := serve(t)
+	var query strings.Builder
+	for i := range 900 {
+		fmt.Fprintf(&query, "a%d=1&", i)
+	}
+	resp, err := s.client.Get(s.url + "/api/v1/drones?" + query.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusBadRequest || len(text) > query.Len() || !strings.Contains(string(text), `\"a0\" is not a parameter`) {
+		t.Errorf("%d bytes ask, %d bytes answer, %s, %v", query.Len(), len(text), resp.Status, err)
+	}
+}

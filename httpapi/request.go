@@ -51,6 +51,9 @@ func (e endpoint) read(r *http.Request) (*request, error) {
 	return req, nil
 }
 
+// maxUnknown is how many unknown parameters an answer names.
+const maxUnknown = 10
+
 // check says what is wrong with a request's parameters and id.
 func (e endpoint) check(r *request) (bad problems) {
 	var unknown problems
@@ -60,6 +63,7 @@ func (e endpoint) check(r *request) (bad problems) {
 		}
 	}
 	slices.SortFunc(unknown, func(a, b ParameterProblem) int { return strings.Compare(a.Name, b.Name) })
+	unknown = unknown[:min(len(unknown), maxUnknown)] // the answer must not be far longer than the request
 	if strings.Contains(e.path, "{id}") {
 		bad.addError("id", domain.CheckID(r.id()))
 	}
