@@ -19,6 +19,7 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Config is what an API shows.
@@ -34,6 +35,8 @@ type Config struct {
 	Stopping func() error
 	// Faults, if set, says why the process cannot consume its subscriptions at present.
 	Faults func() []error
+	// Limits are those of the policies; a field that is zero stands for the contract's value.
+	Limits policy.Limits
 	// Depots, if set, says which depots have no cycles though orders wait, or nil.
 	Depots func() error
 	// Feed, if set, is what streams show.
@@ -50,6 +53,7 @@ type Config struct {
 // API answers requests. It is safe for concurrent use.
 type API struct {
 	store    *firestoretx.Store
+	limits   policy.Limits
 	newID    func() string
 	log      *slog.Logger
 	quiet    *quiet
@@ -100,7 +104,7 @@ func NewProbes(cfg Config, topic string) *API {
 
 func newAPI(cfg Config) *API {
 	return &API{
-		store: cfg.Store, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
+		store: cfg.Store, limits: cfg.Limits, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
 		waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap,
 		changes: ownOrigin(cfg.Access, nil), reads: ownOrigin(cfg.Access, cfg.Access.Origins), publicHost: publicHost(cfg.Access), streams: newShares(streamShare),
 		quiet:      &quiet{log: cfg.Log, kinds: map[kindOfLine]*line{}},

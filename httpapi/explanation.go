@@ -56,7 +56,7 @@ func (a *API) explanation(ctx context.Context, r *request) (x explain.OrderExpla
 		return x, context.Cause(ctx)
 	}
 	x, err = explain.Order(ctx, a.store, explain.Request{
-		Order: domain.OrderID(r.id()), At: at, AreaRadius: explainAreaRadius,
+		Order: domain.OrderID(r.id()), At: at, AreaRadius: explainAreaRadius, Limits: a.limits,
 		WhatIf:     planner.WhatIf{AddDrones: added, AddSlots: slots, DropReserve: r.has("dropReserve")},
 		SolveLimit: explainLimit, Workers: 1,
 	})

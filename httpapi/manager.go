@@ -44,7 +44,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, site Site, listener *
 	api := New(Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.PubSub, Meter: m.Meter,
 		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Faults: m.Faults, Depots: m.DepotsWatch(), Log: m.Log, Access: site.Access, BaseMap: site.BaseMap, Operator: m.Operator,
-		Feed: feed,
+		Feed: feed, Limits: m.Limits,
 	})
 	g.Go(func() error { return listener.Serve(apiCtx, finishing, api) })
 	g.Go(func() error { defer stopAPI(); return m.RunUntil(ctx, stop) })

@@ -10,7 +10,6 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/policy"
 )
 
 // snapshotEndpoints show the fleet at one moment.
@@ -41,9 +40,8 @@ func (a *API) snapshot(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	offered := policy.DefaultDronePolicy()
 	snap, err := a.store.Snapshot(ctx, firestoretx.SnapshotRequest{
-		Depot: depot, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
+		Depot: depot, Limits: a.limits,
 		OnMalformed: func(err error) {
 			a.log.ErrorContext(ctx, "document left out of the snapshot; correct it", slog.Any("err", err))
 		},

@@ -15,6 +15,12 @@ func (p DronePolicy) CanAcceptMission(d domain.Drone, consumption float64, seen,
 	return p.canAccept(d, p.tooLow(d, consumption), seen, now)
 }
 
+// Fit reports whether a drone that is free can be given a mission: it has charge, was heard
+// of lately and is not grounded.
+func (p DronePolicy) Fit(d domain.Drone, now time.Time) bool {
+	return !d.Grounded && d.Battery > p.MinBattery && now.Sub(d.SeenAt) <= p.MaxSilence
+}
+
 // tooLow says that a drone's charge does not suffice for a mission that uses so much of it,
 // "" if it does.
 func (p DronePolicy) tooLow(d domain.Drone, consumption float64) string {

@@ -80,7 +80,7 @@ func TestMissionAssignmentPolicy_AsksTheDronePolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused, _ := p.Drones.CanAcceptMission(*d, j.decision.EstimatedBatteryConsumption, at(-10), start).(*Rejection)
+		refused, _ := p.drones().CanAcceptMission(*d, j.decision.EstimatedBatteryConsumption, at(-10), start).(*Rejection)
 		if refused == nil {
 			refused = &Rejection{}
 		}

@@ -37,7 +37,7 @@ func (c decisionCase) canAmend() error {
 	switch {
 	case d.Grounded && (standby || len(c.added()) > 0):
 		return refuse(ReasonDroneGrounded, "drone %s is grounded: %s", d.ID, d.GroundedReason)
-	case silent > c.Drones.MaxSilence:
+	case silent > c.MaxSilence:
 		return refuse(ReasonDroneSilent, "drone %s was last heard of %s ago", d.ID, silent.Round(time.Second))
 	}
 	var low string
@@ -45,7 +45,7 @@ func (c decisionCase) canAmend() error {
 	case standby:
 		low = c.standbyTooLow()
 	case !takesOnly:
-		low = c.Drones.tooLow(d, c.decision.EstimatedBatteryConsumption)
+		low = c.drones().tooLow(d, c.decision.EstimatedBatteryConsumption)
 	}
 	if low != "" {
 		return refuse(ReasonLowBattery, "%s", low)
@@ -79,7 +79,7 @@ func (c decisionCase) notAmendable() string {
 // decision that amends it would be refused otherwise.
 func (p DronePolicy) Amendable(d domain.Drone, m domain.Mission, now time.Time) bool {
 	return m.Status == domain.MissionActive && m.DroneID == d.ID && d.CurrentMissionID == m.ID && m.Amendment == nil &&
-		!d.Grounded && now.Sub(d.SeenAt) <= p.MaxSilence && d.Battery > p.MinBattery && unfitForAmendment(d, m) == ""
+		p.Fit(d, now) && unfitForAmendment(d, m) == ""
 }
 
 // unfitForAmendment says why a mission cannot be changed while its drone flies it, "" if
@@ -160,11 +160,11 @@ func (c decisionCase) committed() int {
 		speed = cruiseKmh
 	}
 	next := m.Route[n].Position
-	seconds := max(0, d.Position.DistanceMetres(next)-c.Drones.StopRadiusMetres)/(speed/3.6) - c.now.Sub(d.SeenAt).Seconds()
+	seconds := max(0, d.Position.DistanceMetres(next)-c.StopRadiusMetres)/(speed/3.6) - c.now.Sub(d.SeenAt).Seconds()
 	if seconds > c.TurnTime.Seconds() {
 		return n
 	}
-	for n < len(m.Route) && m.Route[n].Position.DistanceMetres(next) <= c.Drones.StopRadiusMetres {
+	for n < len(m.Route) && m.Route[n].Position.DistanceMetres(next) <= c.StopRadiusMetres {
 		n++
 	}
 	return n

@@ -9,21 +9,7 @@ import (
 
 // MissionAssignmentPolicy decides whether a decision becomes a mission.
 type MissionAssignmentPolicy struct {
-	// MaxAge is how old the snapshot behind a decision may be.
-	MaxAge time.Duration
-	// Drones says whether the drone can accept the mission.
-	Drones DronePolicy
-	// CommandLifetime is how long the drone may take to receive its command,
-	// and ClockError how far its clock may be off.
-	CommandLifetime, ClockError time.Duration
-	// CommitDelay is how long after its own time a change may become visible: no
-	// transaction lasts longer.
-	CommitDelay time.Duration
-	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
-	// it any more, unless its mission has no orders.
-	TurnTime time.Duration
-	// MaxWait is how far ahead a drone may be told to wait.
-	MaxWait time.Duration
+	Limits
 	// AllowUnfenced lets decisions without a fence pass. They compete with those of
 	// the cycles: a cycle that lost its lock cannot be told from one that holds it.
 	AllowUnfenced bool
@@ -31,13 +17,10 @@ type MissionAssignmentPolicy struct {
 
 // DefaultMissionAssignmentPolicy holds the contract's values.
 func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
-	return MissionAssignmentPolicy{
-		MaxAge: 2 * time.Minute, Drones: DefaultDronePolicy(),
-		CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second,
-		TurnTime: 30 * time.Second, MaxWait: 2 * time.Hour,
-		CommitDelay: 270 * time.Second, // Firestore aborts transactions older than this
-	}
+	return MissionAssignmentPolicy{Limits: DefaultLimits()}
 }
+
+func (p MissionAssignmentPolicy) drones() DronePolicy { return DronePolicy{p.Limits} }
 
 // DecisionState is what a decision is judged by, read in one transaction.
 type DecisionState struct {

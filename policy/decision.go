@@ -59,13 +59,13 @@ type decisionCase struct {
 // after ORDER_UNKNOWN every order is known.
 var decisionChecks = []struct {
 	reason  Reason
-	means   string // for the documents
+	means   string // for the documents; {Field} stands for one of the Limits
 	against func(decisionCase) string
 }{
 	{ReasonFenceMissing, "it has no fence, and decisions without one are not allowed", decisionCase.fenceMissing},
 	{ReasonFenceUnknown, "the depot's lock never handed out its fence", decisionCase.fenceUnknown},
 	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
-	{ReasonDecisionExpired, "its snapshot is older than 2 min, or older than the deletion of a warehouse on its route", decisionCase.expired},
+	{ReasonDecisionExpired, "its snapshot is older than {MaxAge}, or older than the deletion of a warehouse on its route", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
 	{ReasonMissionNotActive, "the mission to amend is over, unknown or another drone's", decisionCase.missionNotActive},
 	{ReasonNotAmendable, "the drone does not support amendments, does not name its revision, or is not fit for one", decisionCase.notAmendable},
@@ -73,8 +73,8 @@ var decisionChecks = []struct {
 	{ReasonStandbyUnsupported, "the decision has no orders, and the drone does not support such missions", decisionCase.standbyUnsupported},
 	{ReasonDroneGrounded, "an operator has grounded the drone", byDrone(ReasonDroneGrounded)},
 	{ReasonDroneNotIdle, "the drone is neither IDLE nor on its way home with its mission COMPLETED", byDrone(ReasonDroneNotIdle)},
-	{ReasonDroneSilent, "the drone was not heard of for 15 s", byDrone(ReasonDroneSilent)},
-	{ReasonLowBattery, "the drone has 20 % or less, or would land with less; one that only charges where it is may have less", byDrone(ReasonLowBattery)},
+	{ReasonDroneSilent, "the drone was not heard of for {MaxSilence}", byDrone(ReasonDroneSilent)},
+	{ReasonLowBattery, "the drone has {MinBattery} or less, or would land with less; one that only charges where it is may have less", byDrone(ReasonLowBattery)},
 	{ReasonDroneChanged, "the drone has been away since the snapshot", byDrone(ReasonDroneChanged)},
 	{ReasonOrderUnknown, "the order does not exist", decisionCase.orderUnknown},
 	{ReasonOrderNotPending, "an order is not PENDING", anyOrder(decisionCase.orderNotPending)},
@@ -82,10 +82,10 @@ var decisionChecks = []struct {
 	{ReasonDroneNotAllowed, "an order is pinned to another drone, or forbidden to this one", anyOrder(decisionCase.droneNotAllowed)},
 	{ReasonOrderChanged, "an order changed since the snapshot", anyOrder(decisionCase.orderChanged)},
 	{ReasonOrderAboard, "an amended route does not deliver a parcel that is aboard", decisionCase.orderAboard},
-	{ReasonStopCommitted, "an amended route changes a stop that is reached, or less than 30 s away, of a mission with orders", decisionCase.stopCommitted},
+	{ReasonStopCommitted, "an amended route changes a stop that is reached, or less than {TurnTime} away, of a mission with orders", decisionCase.stopCommitted},
 	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order, or charges or waits although there are orders", decisionCase.badRoute},
 	{ReasonBadCharge, "a stop to charge is not at a depot, or its level is not above 0 and at most 100 %", decisionCase.badCharge},
-	{ReasonBadWait, "a stop to wait ends in the past, or more than 2 h from now", decisionCase.badWait},
+	{ReasonBadWait, "a stop to wait ends in the past, or more than {MaxWait} from now", decisionCase.badWait},
 	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},
 }
 
@@ -167,9 +167,9 @@ func byDrone(reason Reason) func(decisionCase) string {
 		case c.decision.Amends():
 			err = c.canAmend()
 		case c.decision.Standby():
-			err = c.Drones.canAccept(*c.Drone, c.standbyTooLow(), c.seen, c.now)
+			err = c.drones().canAccept(*c.Drone, c.standbyTooLow(), c.seen, c.now)
 		default:
-			err = c.Drones.CanAcceptMission(*c.Drone, c.decision.EstimatedBatteryConsumption, c.seen, c.now)
+			err = c.drones().CanAcceptMission(*c.Drone, c.decision.EstimatedBatteryConsumption, c.seen, c.now)
 		}
 		if refused, ok := errors.AsType[*Rejection](err); ok && refused.Reason == reason {
 			return refused.Detail

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dronefleet/dronefleet/docs/docgen"
 	"github.com/dronefleet/dronefleet/domain"
@@ -53,6 +54,17 @@ func droneSections() string {
 	return b.String()
 }
 
+// inWords writes a duration in its largest unit that makes it a whole number.
+func inWords(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%g s", d.Seconds())
+}
+
 func joined(statuses []domain.DroneStatus) string {
 	var names []string
 	for _, s := range statuses {
@@ -80,11 +92,17 @@ func markdown(grid string) string {
 	return b.String()
 }
 
+// reasonList says what each reason means under the contract's limits.
 func reasonList() string {
+	l := DefaultLimits()
+	numbers := strings.NewReplacer(
+		"{MaxAge}", inWords(l.MaxAge), "{MaxSilence}", inWords(l.MaxSilence), "{TurnTime}", inWords(l.TurnTime), "{MaxWait}", inWords(l.MaxWait),
+		"{MinBattery}", fmt.Sprintf("%g %%", l.MinBattery),
+	)
 	var b strings.Builder
 	fmt.Fprintf(&b, "1. `%s`: the ledger has the id for another payload.\n", ReasonDecisionConflict)
 	for i, check := range decisionChecks {
-		fmt.Fprintf(&b, "%d. `%s`: %s.\n", i+2, check.reason, check.means)
+		fmt.Fprintf(&b, "%d. `%s`: %s.\n", i+2, check.reason, numbers.Replace(check.means))
 	}
 	return b.String()
 }

@@ -477,7 +477,7 @@ var mutants = []mutant{
 			s.Drone.Status, s.Drone.CurrentMissionID = domain.DroneIdle, ""
 		}
 	}), []string{"decision table", "hazards", "scenarios"}},
-	{"a silent drone is assigned", rulesOf(func(a *MissionAssignmentPolicy) { a.Drones.MaxSilence = time.Hour }), []string{"decision table", "hazards", "scenarios"}},
+	{"a silent drone is assigned", rulesOf(func(a *MissionAssignmentPolicy) { a.MaxSilence = time.Hour }), []string{"decision table", "hazards", "scenarios"}},
 	{"a drone lands on an empty battery", judgedBy(func(_ *DecisionState, d *domain.Decision, _ *Delivery) { d.EstimatedBatteryConsumption = 0 }), []string{"decision table"}},
 	{"a drone that was away is taken for the one the plan saw", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) {
 		if s.Drone != nil {

@@ -9,17 +9,13 @@ import (
 // OrderPolicy decides what an order message or an operator's command does to an
 // order.
 type OrderPolicy struct {
-	// CommandLifetime and ClockError date the command a drone is owed when a
-	// cancellation shortens its route; see MissionAssignmentPolicy.
-	CommandLifetime, ClockError time.Duration
+	Limits // date the command a drone is owed when a cancellation shortens its route
 	// Depots are all known depots. One of them plans each new order.
 	Depots []domain.Depot
 }
 
 // DefaultOrderPolicy holds the contract's values.
-func DefaultOrderPolicy() OrderPolicy {
-	return OrderPolicy{CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second}
-}
+func DefaultOrderPolicy() OrderPolicy { return OrderPolicy{Limits: DefaultLimits()} }
 
 // IngestOrder folds a request into the order it names; order is nil if there
 // is none yet. binding is the order's mission with its drone, needed (and

@@ -74,8 +74,8 @@ func (c decisionCase) badCharge() string {
 		if level := stop.ChargeToPercent; !(level > 0 && level <= 100) { // or NaN
 			return fmt.Sprintf("stop %d charges to %v %%, not above 0 and at most 100", i, level)
 		}
-		if metres := c.nearestDepot(stop.Position); metres > c.Drones.StopRadiusMetres {
-			return fmt.Sprintf("stop %d charges more than %.0f m from any depot", i, c.Drones.StopRadiusMetres)
+		if metres := c.nearestDepot(stop.Position); metres > c.StopRadiusMetres {
+			return fmt.Sprintf("stop %d charges more than %.0f m from any depot", i, c.StopRadiusMetres)
 		}
 	}
 	return ""
@@ -122,7 +122,7 @@ func (c decisionCase) standbyTooLow() string {
 	}
 	charge, lowest, at := d.Battery, math.Inf(1), d.Position
 	fly := func(metres float64) {
-		if metres > c.Drones.StopRadiusMetres {
+		if metres > c.StopRadiusMetres {
 			charge -= metres * perMetre
 			lowest = min(lowest, charge)
 		}
@@ -140,7 +140,7 @@ func (c decisionCase) standbyTooLow() string {
 	if !charges || math.IsNaN(estimate) {
 		lowest = min(lowest, d.Battery-estimate)
 	}
-	least := c.Drones.MinBattery
+	least := c.MinBattery
 	if math.IsInf(lowest, 1) || d.Battery > least && lowest >= least-rounding {
 		return ""
 	}

@@ -8,61 +8,10 @@ import (
 
 // DronePolicy decides what a drone's report, or its silence, means, and whether it
 // can accept a mission.
-type DronePolicy struct {
-	// MaxFuture is how far ahead of the server a report may be measured.
-	MaxFuture time.Duration
-	// ClockError bounds how far a drone's clock may be off.
-	ClockError time.Duration
-	// StopRadiusMetres is how near a drone must come to reach a stop.
-	StopRadiusMetres float64
-	// EmergencyBattery is the state of charge, in percent, below which a
-	// report acts as one of EMERGENCY.
-	EmergencyBattery float64
-	// MinBattery is the charge, in percent, that a drone must exceed to fly and
-	// must land with.
-	MinBattery float64
-	// MaxSilence is how long a drone that is given a mission may have been silent.
-	MaxSilence time.Duration
-	// FaultGrace is how long an acked drone may recover from a fault.
-	FaultGrace time.Duration
-	// LateGrace is how long late reports may still prove the stops that a parked
-	// drone is missing: of the order of a message's lease.
-	LateGrace time.Duration
-	// GhostGrace is how long after its mission's failure a drone that still
-	// names it is not believed to be idle.
-	GhostGrace time.Duration
-	// GhostRevokeEvery is how often a ghost is told again.
-	GhostRevokeEvery time.Duration
-	// IdleSilence is how long an unbound drone may be silent before it is
-	// UNKNOWN, and how old a report of IDLE may be to be believed.
-	IdleSilence time.Duration
-	// BoundSilence is how long a bound drone may be silent before its mission
-	// is given up.
-	BoundSilence time.Duration
-	// CommandLifetime is how long a command that was not sent in time may
-	// take when it is dated anew; see MissionAssignmentPolicy.
-	CommandLifetime time.Duration
-	// StallFactor is how many times its estimate a mission may take, though
-	// never less than BoundSilence, and StallFloor how long one without an
-	// estimate may.
-	StallFactor float64
-	StallFloor  time.Duration
-	// QueueLimit is how much longer one may take whose drone is where it is to charge:
-	// drones wait there while others have the slots.
-	QueueLimit time.Duration
-}
+type DronePolicy struct{ Limits }
 
 // DefaultDronePolicy holds the contract's values.
-func DefaultDronePolicy() DronePolicy {
-	return DronePolicy{
-		MaxFuture: 5 * time.Second, ClockError: 5 * time.Second,
-		StopRadiusMetres: 75, EmergencyBattery: 5, MinBattery: 20, MaxSilence: 15 * time.Second,
-		FaultGrace: 30 * time.Second, LateGrace: 30 * time.Second, GhostGrace: 30 * time.Second, GhostRevokeEvery: 10 * time.Second,
-		IdleSilence: 15 * time.Second, BoundSilence: 120 * time.Second,
-		CommandLifetime: 20 * time.Second,
-		StallFactor:     2, StallFloor: 10 * time.Minute, QueueLimit: 2 * time.Hour,
-	}
-}
+func DefaultDronePolicy() DronePolicy { return DronePolicy{DefaultLimits()} }
 
 // CheckTime refuses a report that was measured too far ahead of the server, as
 // server is its time: applied, it would make all that its drone reports until

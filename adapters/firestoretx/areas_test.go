@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // F-ARE-01, F-ARE-02: the snapshot of any depot of an area has the area's depots and their
@@ -37,7 +38,7 @@ func TestStore_SnapshotIsOfAnArea(t *testing.T) {
 		area           domain.DepotID
 		depots, drones int
 	}{depot.ID: {"A-NEAR", 42, 41}, "A-NEAR": {"A-NEAR", 42, 41}, "ROW-39": {"A-NEAR", 42, 41}, "FAR": {"FAR", 1, 1}} {
-		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: asked, AreaRadius: 3, MaxSilence: time.Hour})
+		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: asked, AreaRadius: 3, Limits: policy.Limits{MaxSilence: time.Hour}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,11 +50,11 @@ func TestStore_SnapshotIsOfAnArea(t *testing.T) {
 			t.Errorf("asked for %s: a fleet of %d, %v", asked, len(fleet), err)
 		}
 	}
-	snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, AreaRadius: 100, MaxSilence: time.Hour})
+	snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, AreaRadius: 100, Limits: policy.Limits{MaxSilence: time.Hour}})
 	if err != nil || !snap.Alone || len(snap.Drones) != len(drones) {
 		t.Errorf("one area of all depots: alone %t, %d drones, %v", snap.Alone, len(snap.Drones), err)
 	}
-	if alone, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MaxSilence: time.Hour}); err != nil || alone.Depot != depot || len(alone.Neighbours) > 0 {
+	if alone, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, Limits: policy.Limits{MaxSilence: time.Hour}}); err != nil || alone.Depot != depot || len(alone.Neighbours) > 0 {
 		t.Errorf("without a radius %v %v, %v", alone.Depot, alone.Neighbours, err)
 	}
 }
@@ -101,7 +102,7 @@ func planned(t *testing.T, f *fleet, at time.Time, depots []domain.DepotID, radi
 	seen, areas := map[string]int{}, map[string]bool{}
 	for i, id := range depots {
 		radius := radii[i%len(radii)]
-		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: id, At: at, AreaRadius: radius, MaxSilence: time.Hour})
+		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: id, At: at, AreaRadius: radius, Limits: policy.Limits{MaxSilence: time.Hour}})
 		if errors.Is(err, firestoretx.ErrNotFound) {
 			continue // there was no such depot then
 		}

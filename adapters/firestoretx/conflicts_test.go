@@ -90,7 +90,7 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	if err := gate.Arrived(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	snap, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Minute})
+	snap, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, Limits: policy.Limits{MaxSilence: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	if e := plan("DEC-1", snap); e.Reason != string(policy.ReasonOrderChanged) {
 		t.Fatalf("the plan to the old address: %s %s, want %s", e.Outcome, e.Reason, policy.ReasonOrderChanged)
 	}
-	if snap, err = store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Minute}); err != nil {
+	if snap, err = store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, Limits: policy.Limits{MaxSilence: time.Minute}}); err != nil {
 		t.Fatal(err)
 	}
 	if e := plan("DEC-2", snap); e.Outcome != domain.OutcomeApplied {
@@ -150,7 +150,7 @@ func TestStore_SnapshotTakesNoLocks(t *testing.T) {
 			}
 			answered := make(chan answer, 1)
 			go func() {
-				snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Hour})
+				snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot.ID, Limits: policy.Limits{MaxSilence: time.Hour}})
 				answered <- answer{snap, err}
 			}()
 			if err := gate.Arrived(ctx, 1); err != nil {

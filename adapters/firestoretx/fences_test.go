@@ -148,9 +148,7 @@ func TestStore_ReadsTheFenceCounterOncePerCycle(t *testing.T) {
 func TestStore_TakesUnfencedDecisionsOnlyIfConfigured(t *testing.T) {
 	c := newCycles(t)
 	c.expect(t, c.next(t, depot.ID, ""), policy.ReasonFenceMissing)
-	allowing := policy.DefaultMissionAssignmentPolicy()
-	allowing.AllowUnfenced = true
-	c.Store = firestoretx.New(c.client, firestoretx.Config{Now: func() time.Time { return c.now }, Assignment: &allowing})
+	c.Store = firestoretx.New(c.client, firestoretx.Config{Now: func() time.Time { return c.now }, AllowUnfenced: true})
 	c.expect(t, c.next(t, depot.ID, ""), "")
 	if control := c.control(t); len(control) != 0 {
 		t.Errorf("a decision without a fence stored %v", control)

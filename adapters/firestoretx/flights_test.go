@@ -11,7 +11,7 @@ import (
 )
 
 // wanted asks for idle drones and those in flight.
-var wanted = firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: 15 * time.Second, Flights: true}
+var wanted = firestoretx.SnapshotRequest{Depot: depot.ID, Flights: true}
 
 func (f *fleet) snapshot(t *testing.T, req firestoretx.SnapshotRequest) domain.Snapshot {
 	t.Helper()

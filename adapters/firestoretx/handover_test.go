@@ -23,7 +23,7 @@ func (f *fleet) areasOf(t *testing.T, depots ...domain.DepotID) map[domain.Order
 	t.Helper()
 	seen, areas := map[domain.OrderID]int{}, map[domain.DepotID]bool{}
 	for _, id := range depots {
-		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: id, AreaRadius: 3, MaxSilence: time.Hour})
+		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: id, AreaRadius: 3, Limits: policy.Limits{MaxSilence: time.Hour}})
 		_, malformed := errors.AsType[*firestoretx.MalformedError](err)
 		if malformed || errors.Is(err, firestoretx.ErrNotFound) {
 			continue // it has no cycles

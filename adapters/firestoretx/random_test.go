@@ -414,7 +414,7 @@ func (x *trial) order(id domain.OrderID, cancel bool) {
 func (x *trial) cycle(home domain.DepotID) {
 	x.cycles++
 	emutest.IssueFences(x.t, x.client, fmt.Sprintf("%015d", x.cycles), home)
-	snap, err := x.judge.Snapshot(x.t.Context(), firestoretx.SnapshotRequest{Depot: home, MinBattery: 20, MaxSilence: 15 * time.Second})
+	snap, err := x.judge.Snapshot(x.t.Context(), firestoretx.SnapshotRequest{Depot: home})
 	x.expect(err == nil, "snapshot: %v", err)
 	orders, published := snap.Orders, x.server.Now()
 	if len(snap.Drones) > 0 && x.chance(4) {

@@ -24,10 +24,8 @@ type SnapshotRequest struct {
 	AreaRadius float64
 	// At is a past time to read at; zero means now.
 	At time.Time
-	// MinBattery is the charge, in percent, a drone must exceed.
-	MinBattery float64
-	// MaxSilence is how long a drone may have been silent.
-	MaxSilence time.Duration
+	// Limits select the drones; a field that is zero stands for the contract's value.
+	Limits policy.Limits
 	// Flights asks for the drones in flight, too, whose missions can be amended.
 	Flights bool
 	// OnMalformed, if set, is called for each drone, order or warehouse that was left
@@ -52,6 +50,7 @@ type SnapshotRequest struct {
 // drone in flight, its mission and each of its orders. Where slots are limited, a read for
 // every drone that charges.
 func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snapshot, error) {
+	req.Limits = req.Limits.WithDefaults()
 	opts := []firestore.TransactionOption{firestore.ReadOnly}
 	if !req.At.IsZero() {
 		opts = append(opts, firestore.TransactionReadTime(req.At.Truncate(time.Microsecond)))
@@ -88,7 +87,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		if err != nil {
 			return wrap(err, "drones")
 		}
-		if snap.Flights, err = s.readFlights(tx, flying, snap.ReadTime, leaveOut); err != nil {
+		if snap.Flights, err = s.readFlights(tx, policy.DronePolicy{Limits: req.Limits}, flying, snap.ReadTime, leaveOut); err != nil {
 			return wrap(err, "drones in flight")
 		}
 		if err := s.readWaiting(ctx, tx, area, area.ID() == areas[0].ID(), &snap, leaveOut); err != nil {
@@ -114,6 +113,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 // readDrones adds the idle drones of an area to a snapshot, and those that charge where slots
 // are limited. It returns those in flight if they are asked for.
 func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area domain.Area, snap *domain.Snapshot, leaveOut func(error) bool) (flying []domain.Drone, _ error) {
+	drones := policy.DronePolicy{Limits: req.Limits}
 	statuses := []domain.DroneStatus{domain.DroneIdle}
 	if req.Flights {
 		statuses = append(statuses, domain.DroneMoving, domain.DroneDelivering)
@@ -125,10 +125,10 @@ func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area 
 		err := each(tx.Documents(s.dronesOf(ids).Where("status", "in", statuses)), func(doc *firestore.DocumentSnapshot) error {
 			d := decodeDrone(doc)
 			switch {
-			case leaveOut(d.err) || snap.ReadTime.Sub(d.SeenAt) > req.MaxSilence:
+			case leaveOut(d.err) || snap.ReadTime.Sub(d.SeenAt) > drones.MaxSilence:
 			case d.Status == domain.DroneCharging:
 				snap.Charging = append(snap.Charging, d.Drone)
-			case !fit(d.Drone, req.MinBattery, req.MaxSilence, snap.ReadTime):
+			case !drones.Fit(d.Drone, snap.ReadTime):
 			case d.Bound() && d.SupportsAmendments:
 				flying = append(flying, d.Drone)
 			case d.Status == domain.DroneIdle && !d.Bound():
@@ -199,14 +199,9 @@ func (s *Store) waitingFor(depots []domain.DepotID) firestore.Query {
 	return waiting
 }
 
-// fit reports whether a drone that is free can take a mission.
-func fit(d domain.Drone, minBattery float64, maxSilence time.Duration, now time.Time) bool {
-	return !d.Grounded && d.Battery > minBattery && now.Sub(d.SeenAt) <= maxSilence
-}
-
 // readFlights reads the amendable missions of drones in flight, with their orders, and the
 // missions of drones on their way home that can take the next one.
-func (s *Store) readFlights(tx *firestore.Transaction, flying []domain.Drone, now time.Time, leaveOut func(error) bool) ([]domain.Flight, error) {
+func (s *Store) readFlights(tx *firestore.Transaction, drones policy.DronePolicy, flying []domain.Drone, now time.Time, leaveOut func(error) bool) ([]domain.Flight, error) {
 	if len(flying) == 0 {
 		return nil, nil
 	}
@@ -225,8 +220,8 @@ func (s *Store) readFlights(tx *firestore.Transaction, flying []domain.Drone, no
 			continue
 		}
 		m, err := missionCodec.decode(doc)
-		amendable := s.assignment.Drones.Amendable(flying[i], m, now)
-		homebound := m.Status == domain.MissionCompleted && s.assignment.Drones.CanAcceptMission(flying[i], 0, now, now) == nil
+		amendable := drones.Amendable(flying[i], m, now)
+		homebound := m.Status == domain.MissionCompleted && drones.CanAcceptMission(flying[i], 0, now, now) == nil
 		if leaveOut(err) || !amendable && !homebound {
 			continue
 		}
@@ -310,12 +305,13 @@ func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence t
 // recently and not grounded. Malformed documents are left out.
 //
 // Cost: 1 RPC for every 30 depots; a read per IDLE drone.
-func (s *Store) Idle(ctx context.Context, depots []domain.DepotID, minBattery float64, maxSilence time.Duration) ([]domain.Drone, error) {
+func (s *Store) Idle(ctx context.Context, depots []domain.DepotID, limits policy.Limits) ([]domain.Drone, error) {
+	drones := policy.DronePolicy{Limits: limits}
 	var idle []domain.Drone
 	for ids := range slices.Chunk(depots, maxIn) {
 		err := each(s.dronesOf(ids).Where("status", "==", string(domain.DroneIdle)).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
 			d := decodeDrone(doc)
-			if d.err == nil && !d.Bound() && fit(d.Drone, minBattery, maxSilence, doc.ReadTime) {
+			if d.err == nil && !d.Bound() && drones.Fit(d.Drone, doc.ReadTime) {
 				idle = append(idle, d.Drone)
 			}
 			return nil

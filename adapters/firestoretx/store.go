@@ -24,11 +24,10 @@ type Config struct {
 	// Now is the local clock; default time.Now. The time of a transaction is the
 	// later of it and the server's read time.
 	Now func() time.Time
-	// The policies; default those of package policy. Drone is also the default of
-	// Assignment.Drones.
-	Drone      *policy.DronePolicy
-	Order      *policy.OrderPolicy
-	Assignment *policy.MissionAssignmentPolicy
+	// Limits are those of the policies; a field that is zero stands for the contract's value.
+	Limits policy.Limits
+	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
+	AllowUnfenced bool
 	// Counters, if set, tells the fences that the depots' locks have handed out, for
 	// locks that are not in this Firestore; default their counters here, as
 	// lock/firestorelock keeps them.
@@ -78,10 +77,11 @@ type Store struct {
 
 // New returns a store on client, which stays the caller's to close.
 func New(client *firestore.Client, cfg Config) *Store {
+	limits := cfg.Limits.WithDefaults()
 	s := &Store{
 		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
-		drone: policy.DefaultDronePolicy(), order: policy.DefaultOrderPolicy(),
-		assignment: policy.DefaultMissionAssignmentPolicy(),
+		drone: policy.DronePolicy{Limits: limits}, order: policy.OrderPolicy{Limits: limits},
+		assignment: policy.MissionAssignmentPolicy{Limits: limits, AllowUnfenced: cfg.AllowUnfenced},
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -97,15 +97,6 @@ func New(client *firestore.Client, cfg Config) *Store {
 	}
 	if s.retention == 0 {
 		s.retention = 90 * 24 * time.Hour
-	}
-	if cfg.Drone != nil {
-		s.drone, s.assignment.Drones = *cfg.Drone, *cfg.Drone
-	}
-	if cfg.Order != nil {
-		s.order = *cfg.Order
-	}
-	if cfg.Assignment != nil {
-		s.assignment = *cfg.Assignment
 	}
 	return s
 }

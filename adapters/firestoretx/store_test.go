@@ -659,7 +659,7 @@ func TestStore_OrderCreatedByAnotherToolIsOfferedAndSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.mustOrder(t, "O1")
-	snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Hour})
+	snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, Limits: policy.Limits{MaxSilence: time.Hour}})
 	if err != nil || len(snap.Orders) != 1 {
 		t.Errorf("offered %+v, %v", snap.Orders, err)
 	}
@@ -803,7 +803,7 @@ func TestStore_SnapshotOffersOnlyWhatCanBeAssigned(t *testing.T) {
 	if err := f.HoldOrder(t.Context(), "O2", "ask the ward"); err != nil {
 		t.Fatal(err)
 	}
-	snap, err := f.Snapshot(context.Background(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: 15 * time.Second})
+	snap, err := f.Snapshot(context.Background(), firestoretx.SnapshotRequest{Depot: depot.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -817,7 +817,7 @@ func TestStore_PastSnapshotShowsThatTime(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
-	req := firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Hour}
+	req := firestoretx.SnapshotRequest{Depot: depot.ID, Limits: policy.Limits{MaxSilence: time.Hour}}
 	then, err := f.Snapshot(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -851,7 +851,7 @@ func TestStore_PlaceWithoutAPositionIsMalformed(t *testing.T) {
 		t.Errorf("depots %+v, %v", depots, err)
 	}
 	var left []error
-	request := firestoretx.SnapshotRequest{Depot: depot.ID, MaxSilence: time.Hour, OnMalformed: func(err error) { left = append(left, err) }}
+	request := firestoretx.SnapshotRequest{Depot: depot.ID, Limits: policy.Limits{MaxSilence: time.Hour}, OnMalformed: func(err error) { left = append(left, err) }}
 	snap, err := f.Snapshot(t.Context(), request)
 	if err != nil || len(snap.Warehouses) != 0 || len(left) != 1 || !strings.Contains(left[0].Error(), "warehouses/UNPLACED: field position is missing") {
 		t.Errorf("warehouses %+v, left out %v, %v", snap.Warehouses, left, err)
@@ -869,7 +869,7 @@ func TestStore_SnapshotOffersDronesWithoutAHomeToTheOnlyDepot(t *testing.T) {
 	f.mustReport(t, idle("D1", f.now))
 	f.mustReport(t, idle("STRAY", f.now))
 	offered := func() int {
-		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Hour})
+		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, Limits: policy.Limits{MaxSilence: time.Hour}})
 		if err != nil {
 			t.Fatal(err)
 		}

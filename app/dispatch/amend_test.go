@@ -191,7 +191,7 @@ func TestRunner_LeavesMissionsAloneWithoutAmendments(t *testing.T) {
 		t.Errorf("published %+v", decisions)
 		return make([]error, len(decisions))
 	}
-	cfg := dispatch.Config{Iterations: steps, MaxSilence: patient, NoAmendments: true}
+	cfg := dispatch.Config{Iterations: steps, Limits: policy.Limits{MaxSilence: patient}, NoAmendments: true}
 	r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 	if cycle, err := r.Once(t.Context(), depot.ID, nil); err != nil || cycle.Flights != 0 || len(cycle.Unserved) != 2 {
 		t.Errorf("cycle %+v, %v", cycle, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // anyDocuments are documents of a small fleet. About one field in n has an odd value, and as many
@@ -116,7 +117,7 @@ func sums(rng *rand.Rand) map[string]any {
 // accepts its decisions.
 func TestRunner_NoDocumentStopsACycle(t *testing.T) {
 	b := newBench(t)
-	runner := b.configured(t, b.store, dispatch.Config{Iterations: 20, MaxSilence: patient, AreaRadius: 13})
+	runner := b.configured(t, b.store, dispatch.Config{Iterations: 20, Limits: policy.Limits{MaxSilence: patient}, AreaRadius: 13})
 	memory, seeds, ended := runner.NewMemory(), longtest.Size(t, "seeds", 4, 12), 0
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -26,7 +26,7 @@ func TestRunner_PlansAnAreaWithOneCycle(t *testing.T) {
 	if err := b.store.Setup(t.Context(), []domain.Depot{first}, nil, []domain.Drone{{ID: "D1", HomeDepotID: depot.ID}}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := dispatch.Config{Iterations: steps, MaxSilence: patient, AreaRadius: 3}
+	cfg := dispatch.Config{Iterations: steps, Limits: policy.Limits{MaxSilence: patient}, AreaRadius: 3}
 	var published []domain.Decision
 	publish := func(_ context.Context, decisions []domain.Decision) []error {
 		published = append(published, decisions...)

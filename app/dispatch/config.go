@@ -29,7 +29,7 @@ type Store interface {
 	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
 	Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
 	learning.Store
-	Idle(ctx context.Context, depots []domain.DepotID, minBattery float64, maxSilence time.Duration) ([]domain.Drone, error)
+	Idle(ctx context.Context, depots []domain.DepotID, limits policy.Limits) ([]domain.Drone, error)
 	Waiting(ctx context.Context, depots []domain.DepotID) (map[domain.DepotID]int, error)
 	HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error)
 }
@@ -68,10 +68,9 @@ type Config struct {
 	Params solver.Params
 	// NoAmendments leaves missions under way as they are.
 	NoAmendments bool
-	// TurnTime is how long before its arrival at a stop a drone can no longer be sent
-	// elsewhere; default planner.DefaultTurnTime. It must not be less than the State
-	// Managers'.
-	TurnTime time.Duration
+	// Limits select the drones that are offered and the stops that can be changed; a field
+	// that is zero stands for the contract's value.
+	Limits policy.Limits
 	// NoLearning plans as if the fleet had no past, and learns nothing.
 	NoLearning bool
 	// Confidence is the share of deliveries that should be in time if delays are like those
@@ -82,10 +81,6 @@ type Config struct {
 	NoPositions bool
 	// Immediate plans without a reserve, see planner.Config.
 	Immediate bool
-	// MinBattery (percent) and MaxSilence select the drones that are offered;
-	// default those of the assignment policy, 20 and 15 s.
-	MinBattery float64
-	MaxSilence time.Duration
 	// Holder names this process in cycle records.
 	Holder string
 	// OnFailure, if set, is called with the error of each cycle of Run that failed.
@@ -101,7 +96,7 @@ func (c Config) Planner() planner.Config {
 		Params:    c.Params,
 		Immediate: c.Immediate,
 		Position:  !c.NoPositions && !c.NoAmendments,
-		TurnTime:  c.TurnTime,
+		Limits:    c.Limits,
 	}
 }
 
@@ -109,9 +104,7 @@ func (c Config) withDefaults() Config {
 	c.Interval = cmp.Or(c.Interval, 10*time.Second)
 	c.LockTTL = cmp.Or(c.LockTTL, 15*time.Second)
 	c.ReadLimit = cmp.Or(c.ReadLimit, time.Minute)
-	drones := policy.DefaultDronePolicy()
-	c.MinBattery = cmp.Or(c.MinBattery, drones.MinBattery)
-	c.MaxSilence = cmp.Or(c.MaxSilence, drones.MaxSilence)
+	c.Limits = c.Limits.WithDefaults()
 	c.Confidence = cmp.Or(c.Confidence, learning.DefaultConfidence)
 	if c.Tracing == nil {
 		c.Tracing = noop.NewTracerProvider()

@@ -249,7 +249,7 @@ type cyclePlan struct {
 func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) (cyclePlan, error) {
 	began, asked := time.Now(), r.clock.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
-		Depot: c.DepotID, AreaRadius: r.cfg.AreaRadius, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
+		Depot: c.DepotID, AreaRadius: r.cfg.AreaRadius, Limits: r.cfg.Limits,
 		Flights: !r.cfg.NoAmendments,
 		OnMalformed: func(err error) {
 			r.log.ErrorContext(ctx, "document left out of the snapshot; correct it", slog.Any("err", err))

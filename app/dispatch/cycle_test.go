@@ -93,7 +93,7 @@ func (b *bench) configured(t *testing.T, store dispatch.Store, cfg dispatch.Conf
 }
 
 func (b *bench) publishing(t *testing.T, store dispatch.Store, ttl time.Duration, publish dispatch.PublishFunc) *dispatch.Runner {
-	cfg := dispatch.Config{Iterations: steps, LockTTL: ttl, MaxSilence: patient, Holder: "test"}
+	cfg := dispatch.Config{Iterations: steps, LockTTL: ttl, Limits: policy.Limits{MaxSilence: patient}, Holder: "test"}
 	return dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 }
 
@@ -142,7 +142,7 @@ func TestRunner_LogsIgnoredDrones(t *testing.T) {
 	}
 	var lines bytes.Buffer
 	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
-	cfg := dispatch.Config{Iterations: steps, MaxSilence: patient}
+	cfg := dispatch.Config{Iterations: steps, Limits: policy.Limits{MaxSilence: patient}}
 	r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, slog.New(slog.NewTextHandler(&lines, nil)), b.clients.Meter)
 	cycle, err := r.Once(t.Context(), depot.ID, nil)
 	if err != nil || cycle.Drones != 2 || cycle.Missions != 1 {
@@ -487,7 +487,7 @@ func TestRunner_PlansByTheServersTime(t *testing.T) {
 				b.published = append(b.published, decisions...)
 				return make([]error, len(decisions))
 			}
-			cfg := dispatch.Config{Iterations: steps, MaxSilence: patient}
+			cfg := dispatch.Config{Iterations: steps, Limits: policy.Limits{MaxSilence: patient}}
 			runner := dispatch.NewRunner(b.store, locks, publish, uuid.NewString, clock, cfg, emutest.Log(t), b.clients.Meter)
 			memory := runner.NewMemory()
 			for range 2 { // the second plans with the lead time of the first
@@ -518,7 +518,7 @@ func TestRunner_CountsOrdersThatNoDepotServes(t *testing.T) {
 	}
 	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
 	for interval, want := range map[time.Duration]int64{time.Hour: 0, time.Nanosecond: 2} {
-		cfg := dispatch.Config{Iterations: steps, Interval: interval, MaxSilence: patient}
+		cfg := dispatch.Config{Iterations: steps, Interval: interval, Limits: policy.Limits{MaxSilence: patient}}
 		r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 		for _, id := range []domain.DepotID{depot.ID, other.ID} {
 			if _, err := r.Once(t.Context(), id, nil); err != nil {

@@ -65,7 +65,7 @@ func (r *Runner) handOver(lease context.Context, c *domain.Cycle, p cyclePlan) {
 func (r *Runner) readOtherAreas(ctx context.Context, depots []domain.Depot, allDrones bool) (e planner.OtherAreas, err error) {
 	e.Depots = depots
 	ids := domain.Area{Depots: depots}.DepotIDs()
-	if e.Idle, err = r.store.Idle(ctx, ids, r.cfg.MinBattery, r.cfg.MaxSilence); err != nil {
+	if e.Idle, err = r.store.Idle(ctx, ids, r.cfg.Limits); err != nil {
 		return e, err
 	}
 	if allDrones {

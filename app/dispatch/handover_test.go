@@ -10,6 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // elsewhere is a depot 7 km away, in an area of its own.
@@ -53,7 +54,7 @@ func TestRunner_RecordsRefusedHandOvers(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			b := newBench(t)
 			b.moveDrone(t)
-			cfg := dispatch.Config{Iterations: steps, MaxSilence: patient, AreaRadius: 3}
+			cfg := dispatch.Config{Iterations: steps, Limits: policy.Limits{MaxSilence: patient}, AreaRadius: 3}
 			runner := b.configured(t, disturbedStore{b.store, func(h *domain.HandOvers) { disturb(b, h) }}, cfg)
 			cycle, err := runner.Once(t.Context(), depot.ID, nil)
 			if err != nil || cycle.HandedOver != 0 {

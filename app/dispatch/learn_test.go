@@ -55,7 +55,7 @@ func TestRunner_PlansWithWhatItLearned(t *testing.T) {
 	b := newBench(t)
 	b.past(t, 120)
 	for name, cfg := range map[string]dispatch.Config{"learns": {}, "does not": {NoLearning: true}} {
-		cfg.Iterations, cfg.LockTTL, cfg.MaxSilence = steps, 15*time.Second, patient
+		cfg.Iterations, cfg.LockTTL, cfg.Limits.MaxSilence = steps, 15*time.Second, patient
 		b.published = nil
 		if _, err := b.configured(t, b.store, cfg).Once(t.Context(), depot.ID, nil); err != nil || len(b.published) != 1 {
 			t.Fatal(b.published, err)

@@ -27,7 +27,9 @@ type Request struct {
 	AreaRadius float64
 	// Confidence is that of the optimizers; 0 means their default.
 	Confidence float64
-	WhatIf     planner.WhatIf
+	// Limits are those of the optimizers; a field that is zero stands for the contract's value.
+	Limits policy.Limits
+	WhatIf planner.WhatIf
 	// SolveLimit is how long each plan may search, with Workers goroutines; 0 means the
 	// solver's default.
 	SolveLimit time.Duration
@@ -110,10 +112,10 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 	params := solver.Params{PickupService: q.Service, DeliveryService: q.Service}
 	cfg := planner.Config{
 		Options: solver.Options{TimeLimit: q.SolveLimit, Workers: q.Workers},
-		Params:  params,
+		Params:  params, Limits: q.Limits,
 		Learned: learning.Estimate(learned, planner.Assumed(params), cmp.Or(q.Confidence, learning.DefaultConfidence)),
 	}
-	e, err := planner.Explain(ctx, cfg, time.Now, momentOf(past, area), then.ID, q.WhatIf)
+	e, err := planner.Explain(ctx, cfg, time.Now, momentOf(past, area, policy.DronePolicy{Limits: q.Limits.WithDefaults()}), then.ID, q.WhatIf)
 	r.Why = &e
 	return r, err
 }
@@ -139,11 +141,10 @@ func areaOf(depots []domain.Depot, radius float64, o domain.Order) (nearest doma
 }
 
 // momentOf is an area's part of the past, with the drones and orders that a cycle saw.
-func momentOf(p firestoretx.Past, area domain.Area) planner.Moment {
+func momentOf(p firestoretx.Past, area domain.Area, offered policy.DronePolicy) planner.Moment {
 	m := planner.Moment{Missions: p.Missions, Snapshot: domain.Snapshot{
 		ReadTime: p.ReadTime, Depot: area.Depots[0], Neighbours: area.Depots[1:], Warehouses: p.Warehouses,
 	}}
-	offered := policy.DefaultDronePolicy()
 	missions, orders := map[domain.MissionID]domain.Mission{}, map[domain.OrderID]domain.Order{}
 	for _, mission := range p.Missions {
 		missions[mission.ID] = mission
@@ -156,7 +157,7 @@ func momentOf(p firestoretx.Past, area domain.Area) planner.Moment {
 			continue
 		}
 		m.Drones = append(m.Drones, d)
-		if d.Status == domain.DroneIdle && !d.Bound() && !d.Grounded && d.Battery > offered.MinBattery && p.ReadTime.Sub(d.SeenAt) <= offered.MaxSilence {
+		if d.Status == domain.DroneIdle && !d.Bound() && offered.Fit(d, p.ReadTime) {
 			m.Snapshot.Drones = append(m.Snapshot.Drones, d)
 		}
 		if flown := missions[d.CurrentMissionID]; d.Bound() && offered.Amendable(d, flown, p.ReadTime) {

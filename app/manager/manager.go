@@ -50,9 +50,8 @@ type Config struct {
 	CycleInterval time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
-	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
-	// it any more; default 30 s.
-	TurnTime time.Duration
+	// Limits are those of the policies; a field that is zero stands for the contract's value.
+	Limits policy.Limits
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
 	AllowUnfenced bool
 	// Tracing receives the spans; default none. Worker has the share for telemetry.
@@ -67,6 +66,7 @@ type Manager struct {
 	PubSub   *pubsub.Client
 	Meter    *meter.Meter
 	Log      *slog.Logger
+	Limits   policy.Limits // of the policies
 
 	worker   *pubsubio.Worker
 	outbox   *pubsubio.Outbox
@@ -98,18 +98,15 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{Locks: locks, clock: clock, cfg: cfg, Log: log, Meter: c.Meter, PubSub: c.PubSub}
+	m := &Manager{Locks: locks, clock: clock, cfg: cfg, Log: log, Meter: c.Meter, PubSub: c.PubSub, Limits: cfg.Limits.WithDefaults()}
 	c.Meter.Lock(meter.LockSweeper) // readiness and dashboards know of it from the start
-	assignment := policy.DefaultMissionAssignmentPolicy()
-	assignment.AllowUnfenced = cfg.AllowUnfenced
-	assignment.TurnTime = cmp.Or(cfg.TurnTime, assignment.TurnTime)
-	var counters lock.FenceReader // in Firestore the store reads them itself, in its transactions
+	var counters lock.FenceReader   // in Firestore the store reads them itself, in its transactions
 	if c.LockStore.Set() {
 		counters = locks
 	}
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
-		Now:        clock.Now,
-		Assignment: &assignment, Counters: counters,
+		Now:    clock.Now,
+		Limits: m.Limits, AllowUnfenced: cfg.AllowUnfenced, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {

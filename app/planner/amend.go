@@ -34,7 +34,7 @@ type amender struct {
 	idle    []solver.Drone          // not promised to an order yet
 	invalid map[int]solver.Unserved // orders, by index
 	added   map[int]bool            // orders that joined a flight, by index
-	turn    time.Duration           // see Config.TurnTime
+	turn    time.Duration           // see policy.Limits
 	typical solver.Drone            // one that starts from the depot
 	// As in Planner.
 	exchanged   *recentChanges[string]
@@ -74,7 +74,7 @@ func (p *Planner) newAmender(whole solver.Problem) *amender {
 	usable.Warehouses = withoutIgnored(whole.Warehouses, "warehouse", screen.Ignored)
 	f := &amender{
 		directFlights: newDirectFlights(&usable), whole: whole, idle: slices.Clone(whole.Drones), invalid: invalid, added: map[int]bool{},
-		turn: p.cfg.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, resequenced: &p.resequenced,
+		turn: p.cfg.Limits.TurnTime, typical: p.demand.typical, exchanged: &p.exchanged, resequenced: &p.resequenced,
 	}
 	for i := range usable.Flights {
 		f.routes = append(f.routes, newRemainingRoute(&usable.Flights[i], usable.Now, f.params))

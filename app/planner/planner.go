@@ -1,12 +1,12 @@
 package planner
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
@@ -22,9 +22,9 @@ type Config struct {
 	// Immediate plans without looking ahead: every free drone is used at once
 	// and none is kept in reserve. Strategies other than SISR always plan so.
 	Immediate bool
-	// TurnTime is how long before its arrival at a stop a drone can no longer be sent
-	// elsewhere; default DefaultTurnTime. It must not be less than the State Managers'.
-	TurnTime time.Duration
+	// Limits say which stops can no longer be changed; a field that is zero stands for the
+	// contract's value.
+	Limits policy.Limits
 	// Learned is what to plan with until Planner.Learn says otherwise.
 	Learned learning.Estimates
 	// Position sends idle drones to wait where CRITICAL orders are expected, if they support
@@ -60,7 +60,7 @@ func New(cfg Config, clock func() time.Time) *Planner {
 		cfg.Options.TimeLimit = solver.DefaultTimeLimit
 	}
 	cfg.Options.Clock = clock
-	cfg.TurnTime = cmp.Or(cfg.TurnTime, DefaultTurnTime)
+	cfg.Limits = cfg.Limits.WithDefaults()
 	if cfg.Refused == nil {
 		cfg.Refused = func(solver.Problem, error) {}
 	}

@@ -6,22 +6,17 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
 const (
-	// DefaultTurnTime is how long before its arrival at a stop a drone can no longer be
-	// sent elsewhere (F-AMD-02).
-	DefaultTurnTime = 30 * time.Second
 	// applyMargin is how much later than planned an amendment may be applied and still find
 	// the drone where it can turn.
 	applyMargin = 5 * time.Second
 	// chargeMargin, in percent, is what a drone in flight may use before its amendment is
 	// applied: it must not be refused for that.
 	chargeMargin = 1
-	// atStopMetres is how near its latest stop a drone may still be serving it, as the
-	// State Manager judges.
-	atStopMetres = 75
 	// landingMargin is how long before its landing a drone can be given its next mission. Later
 	// it may have landed when the decision is applied, which is then refused.
 	landingMargin = 10 * time.Second
@@ -86,7 +81,7 @@ func (p *Planner) predictFlight(f domain.Flight, now time.Time, params solver.Pa
 	at, clock := drone.At, f.Drone.SeenAt
 	aboard := cargoOf(f, stops[next:])
 	if next > 0 && servesOrder(stops[next-1]) {
-		at, clock = leaveStop(f, stops[next-1], drone, params)
+		at, clock = leaveStop(f, stops[next-1], drone, params, p.cfg.Limits.StopRadiusMetres)
 		drone.BatteryPercent -= metres(drone.At, at) / 1000 * drone.ConsumptionWith(aboard.weightBefore(stops[next-1]))
 	}
 	for clock.Before(now) && next < n {
@@ -115,7 +110,7 @@ func (p *Planner) predictFlight(f domain.Flight, now time.Time, params solver.Pa
 		}
 	}
 	g.OrdersDelivered = len(f.Mission.OrderIDs) - len(g.Orders)
-	ready := commit(&g, now, params, p.cfg.TurnTime)
+	ready := commit(&g, now, params, p.cfg.Limits)
 	if homebound(f) {
 		g.StopsBehind, g.OrdersDelivered = 0, 0 // of the next mission
 		ready = len(g.Stops) == 1 && flightTime(&drone, metres(drone.At, g.Stops[0].At)) > landingMargin
@@ -173,16 +168,16 @@ func (c *cargo) serve(s solver.Stop) {
 
 // leaveStop is where and when a drone leaves its latest stop, if it is still there;
 // otherwise where and when it was last seen.
-func leaveStop(f domain.Flight, stop solver.Stop, drone solver.Drone, params solver.Params) (solver.Location, time.Time) {
-	if metres(drone.At, stop.At) > atStopMetres {
+func leaveStop(f domain.Flight, stop solver.Stop, drone solver.Drone, params solver.Params, radius float64) (solver.Location, time.Time) {
+	if metres(drone.At, stop.At) > radius {
 		return drone.At, f.Drone.SeenAt
 	}
 	reached := f.ReachedAt
 	if reached.IsZero() {
 		reached = f.Drone.SeenAt
 	}
-	// A stop counts as reached up to atStopMetres before it.
-	leaves := reached.Add(flightTime(&drone, atStopMetres) + serviceTime(stop.Kind, params))
+	// A stop counts as reached up to its radius before it.
+	leaves := reached.Add(flightTime(&drone, radius) + serviceTime(stop.Kind, params))
 	if !leaves.After(f.Drone.SeenAt) {
 		return drone.At, f.Drone.SeenAt
 	}
@@ -278,14 +273,14 @@ func valid(at solver.Location) bool { return math.Abs(at.Lat) <= 90 && math.Abs(
 // commit counts the stops that can no longer be changed: those that are reached within
 // the turning time, and those at the same place. It returns false if no order stop is
 // left that the drone reaches late enough for an amendment to find the mission ACTIVE.
-func commit(g *solver.Flight, now time.Time, params solver.Params, turn time.Duration) bool {
+func commit(g *solver.Flight, now time.Time, params solver.Params, limits policy.Limits) bool {
 	clock, at, alive := g.Ready, g.Drone.At, false
 	if len(g.Stops) == 0 {
 		return false
 	}
 	for i, s := range g.Stops {
 		clock = clock.Add(flightTime(&g.Drone, metres(at, s.At)))
-		if i == g.Committed && (clock.Sub(now) <= turn+applyMargin || i > 0 && metres(at, s.At) <= atStopMetres) && s.Kind != solver.DepotReturn {
+		if i == g.Committed && (clock.Sub(now) <= limits.TurnTime+applyMargin || i > 0 && metres(at, s.At) <= limits.StopRadiusMetres) && s.Kind != solver.DepotReturn {
 			g.Committed = i + 1
 		}
 		alive = alive || s.OrderID != "" && clock.Sub(now) > applyMargin

@@ -26,6 +26,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -194,7 +195,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
 	cfg := dispatch.Config{
 		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
-		NoAmendments: !c.Amend, NoPositions: !c.Position, TurnTime: c.TurnTime, NoLearning: !c.Learn, Confidence: c.Confidence,
+		NoAmendments: !c.Amend, NoPositions: !c.Position, Limits: policy.Limits{TurnTime: c.TurnTime}, NoLearning: !c.Learn, Confidence: c.Confidence,
 		Params: c.params(), AreaRadius: c.AreaRadius,
 		Holder: cli.Instance(), Tracing: tracing,
 	}

@@ -97,7 +97,7 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	}
 	cfg := dispatch.Config{
 		SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations,
-		Params: c.params(), NoAmendments: !c.Amend, NoPositions: !c.Position, TurnTime: c.TurnTime, Immediate: c.Immediate,
+		Params: c.params(), NoAmendments: !c.Amend, NoPositions: !c.Position, Limits: policy.Limits{TurnTime: c.TurnTime}, Immediate: c.Immediate,
 	}.Planner()
 	cfg.Learned, cfg.Options.Progress = estimates, progress
 	cfg.Refused = func(_ solver.Problem, fault error) {
@@ -265,8 +265,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context, store *firesto
 	if !at.Equal(c.At) {
 		tell("only whole minutes can be read beyond the last hour; planning %s", at.Format(time.RFC3339))
 	}
-	offered := policy.DefaultDronePolicy()
-	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, AreaRadius: c.AreaRadius, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
+	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, AreaRadius: c.AreaRadius, At: at,
 		Flights: c.Amend, OnMalformed: leftOut})
 	return snap, unreadable(err, depot, at)
 }

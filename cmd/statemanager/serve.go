@@ -16,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/observe"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 type serveCommand struct {
@@ -91,7 +92,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer stopWatch(exporting)
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Tracing: tracing,
-		Worker: c.worker(clock), EventShards: c.EventShards, AllowUnfenced: c.AllowUnfenced, TurnTime: c.TurnTime, CycleInterval: c.CycleInterval,
+		Worker: c.worker(clock), EventShards: c.EventShards, AllowUnfenced: c.AllowUnfenced, Limits: policy.Limits{TurnTime: c.TurnTime}, CycleInterval: c.CycleInterval,
 	}, log)
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 		t.Errorf("a census takes %d calls, the formula says %d", got, capacity.CensusRPCs)
 	}
 	reads("a snapshot", shape.SnapshotReads(), func() error {
-		_, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: "DEPOT", MinBattery: 20, MaxSilence: time.Hour, Flights: true})
+		_, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: "DEPOT", Limits: policy.Limits{MaxSilence: time.Hour}, Flights: true})
 		return err
 	})
 }

@@ -40,7 +40,7 @@ func paceOf(m *meter.Meter, speed float64) PaceReport {
 	}
 	delay := m.Latency(pubsubio.TopicTelemetry).Quantile(1 - paceTolerance)
 	return PaceReport{
-		Behind: delay > policy.DefaultDronePolicy().MaxSilence || float64(expired) > paceTolerance*float64(decisions),
+		Behind: delay > policy.DefaultLimits().MaxSilence || float64(expired) > paceTolerance*float64(decisions),
 		Speed:  speed, TelemetryDelaySeconds: delay.Seconds(), DecisionsExpired: expired,
 	}
 }
@@ -55,12 +55,12 @@ func (run *devRun) pace() PaceReport {
 
 // warning says what is late and what to do.
 func (p PaceReport) warning() string {
-	drones, decisions, fix := policy.DefaultDronePolicy(), policy.DefaultMissionAssignmentPolicy(), "lower --speed"
+	limits, fix := policy.DefaultLimits(), "lower --speed"
 	if p.Speed == 1 {
 		fix = "lower --drones, --hz or --solve-limit"
 	}
 	return fmt.Sprintf("this machine does not keep up with time x%g: a tenth of the telemetry takes more than %.0f s of simulated time, and %d decisions came too late; "+
-		"a drone gets no orders when its last report is older than %s, and a decision expires after %s; %s", p.Speed, p.TelemetryDelaySeconds, p.DecisionsExpired, drones.MaxSilence, decisions.MaxAge, fix)
+		"a drone gets no orders when its last report is older than %s, and a decision expires after %s; %s", p.Speed, p.TelemetryDelaySeconds, p.DecisionsExpired, limits.MaxSilence, limits.MaxAge, fix)
 }
 
 // paceGrace is how long a run may take to start before it counts as behind.

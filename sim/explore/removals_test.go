@@ -539,7 +539,7 @@ var removals = []removal{
 			s.Drone.Status, s.Drone.CurrentMissionID = domain.DroneIdle, ""
 		}
 	}), "race", "I2", 4, ""},
-	{"F-DEC-02", "DRONE_SILENT: a silent drone is assigned", limited(func(l *Limits) { l.Assignment.Drones.MaxSilence = never }), "flight", "READY", 6, ""},
+	{"F-DEC-02", "DRONE_SILENT: a silent drone is assigned", limited(func(l *Limits) { l.Assignment.MaxSilence = never }), "flight", "READY", 6, ""},
 	{"F-DEC-02", "LOW_BATTERY: a drone lands on an empty battery", judgedBy(func(_ *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
 		d.EstimatedBatteryConsumption = 0
 	}), "forged", "READY", 3, ""},

@@ -47,18 +47,15 @@ type Limits struct {
 // DefaultLimits has what is 5 s in the contract as one tick, 15 to 30 s as one or two,
 // and two minutes as five.
 func DefaultLimits() Limits {
-	d := policy.DefaultDronePolicy()
-	d.MaxFuture, d.ClockError = tick, tick
-	d.IdleSilence, d.CommandLifetime = 2*tick, tick
-	d.FaultGrace, d.LateGrace, d.GhostGrace = 2*tick, 2*tick, 2*tick
-	d.GhostRevokeEvery = tick
-	d.BoundSilence, d.StallFloor, d.MaxSilence = 5*tick, 10*tick, 2*tick
-	a := policy.DefaultMissionAssignmentPolicy()
-	a.MaxAge, a.Drones = 5*tick, d
-	a.CommandLifetime, a.ClockError, a.CommitDelay = d.CommandLifetime, d.ClockError, 3*tick
+	l := policy.DefaultLimits()
+	l.MaxFuture, l.ClockError = tick, tick
+	l.IdleSilence, l.CommandLifetime = 2*tick, tick
+	l.FaultGrace, l.LateGrace, l.GhostGrace = 2*tick, 2*tick, 2*tick
+	l.GhostRevokeEvery = tick
+	l.BoundSilence, l.StallFloor, l.MaxSilence = 5*tick, 10*tick, 2*tick
+	l.MaxAge, l.CommitDelay = 5*tick, 3*tick
 	return Limits{
-		Drone: d, Assignment: a,
-		Order: policy.OrderPolicy{CommandLifetime: d.CommandLifetime, ClockError: d.ClockError},
+		Drone: policy.DronePolicy{Limits: l}, Order: policy.OrderPolicy{Limits: l}, Assignment: policy.MissionAssignmentPolicy{Limits: l},
 	}
 }
 

@@ -38,7 +38,7 @@ func (r *replay) report(t *trackedDrone) error {
 	if report.Status != domain.DroneIdle {
 		r.busy += time.Second
 	}
-	_, change, err := r.rules.Drones.ApplyTelemetry(r.binding(t.known), report, r.now)
+	_, change, err := r.reports().ApplyTelemetry(r.binding(t.known), report, r.now)
 	if err != nil {
 		return fmt.Errorf("report of drone %s: %w", report.DroneID, err)
 	}
@@ -50,7 +50,7 @@ func (r *replay) report(t *trackedDrone) error {
 func (r *replay) sweep() {
 	for i := range r.drones {
 		t := &r.drones[i]
-		r.commit(t, r.rules.Drones.SweepBinding(r.binding(t.known), r.now))
+		r.commit(t, r.reports().SweepBinding(r.binding(t.known), r.now))
 	}
 }
 

@@ -11,9 +11,6 @@ import (
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
-// arrivedMetres is how near its station a drone counts as being there.
-const arrivedMetres = 75
-
 // trackedDrone is a simulated drone and what the State Manager knows of it.
 type trackedDrone struct {
 	drone    fleetsim.Drone
@@ -46,6 +43,9 @@ type replay struct {
 	lowest   float64       // charge that a drone reported
 	now      time.Time
 }
+
+// reports is the policy for what drones report.
+func (r *replay) reports() policy.DronePolicy { return policy.DronePolicy{Limits: r.rules.Limits} }
 
 func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	homes := map[domain.DepotID]domain.Position{}
@@ -109,7 +109,7 @@ func (r *replay) CatchUp(int) {}
 // returnToStation sends a drone that has landed at its depot and is charged back to
 // where it waits for missions.
 func (r *replay) returnToStation(t *trackedDrone) {
-	if t.station == nil || t.known.Bound() || t.drone.Status() != domain.DroneIdle || t.known.Position.DistanceMetres(*t.station) <= arrivedMetres {
+	if t.station == nil || t.known.Bound() || t.drone.Status() != domain.DroneIdle || t.known.Position.DistanceMetres(*t.station) <= r.rules.StopRadiusMetres {
 		return
 	}
 	r.flights++
@@ -146,7 +146,7 @@ func (r *replay) snapshot(area domain.Area) domain.Snapshot {
 func (r *replay) idle(area domain.Area) (idle []domain.Drone) {
 	for i := range r.drones {
 		d := r.drones[i].known
-		if area.Has(d.HomeDepotID) && d.Status == domain.DroneIdle && !d.Bound() && d.Battery > r.rules.Drones.MinBattery {
+		if area.Has(d.HomeDepotID) && d.Status == domain.DroneIdle && !d.Bound() && r.reports().Fit(d, r.now) {
 			idle = append(idle, d)
 		}
 	}
@@ -177,13 +177,13 @@ func (r *replay) inFlight(area domain.Area) (flights []domain.Flight) {
 		}
 		f := domain.Flight{Drone: d, Mission: m, ReachedAt: policy.LastReachedAt(m)}
 		switch {
-		case r.rules.Drones.Amendable(d, m, r.now):
+		case r.reports().Amendable(d, m, r.now):
 			for _, id := range m.OrderIDs {
 				if o := r.orders[id]; o.AssignedMissionID == m.ID && o.Status != domain.OrderDelivered {
 					f.Orders = append(f.Orders, *o)
 				}
 			}
-		case m.Status != domain.MissionCompleted || !d.SupportsAmendments || r.rules.Drones.CanAcceptMission(d, 0, r.now, r.now) != nil:
+		case m.Status != domain.MissionCompleted || !d.SupportsAmendments || r.reports().CanAcceptMission(d, 0, r.now, r.now) != nil:
 			continue
 		}
 		flights = append(flights, f)

@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"cmp"
+	"time"
+)
+
+// Limits are the numbers of the contract. Every policy, cycle and snapshot of a fleet must
+// use the same.
+type Limits struct {
+	// MaxFuture is how far ahead of the server a report may be measured.
+	MaxFuture time.Duration
+	// ClockError bounds how far a drone's clock may be off.
+	ClockError time.Duration
+	// StopRadiusMetres is how near a drone must come to reach a stop.
+	StopRadiusMetres float64
+	// EmergencyBattery is the state of charge, in percent, below which a
+	// report acts as one of EMERGENCY.
+	EmergencyBattery float64
+	// MinBattery is the charge, in percent, that a drone must exceed to fly and
+	// must land with.
+	MinBattery float64
+	// MaxSilence is how long a drone that is given a mission may have been silent.
+	MaxSilence time.Duration
+	// FaultGrace is how long an acked drone may recover from a fault.
+	FaultGrace time.Duration
+	// LateGrace is how long late reports may still prove the stops that a parked
+	// drone is missing: of the order of a message's lease.
+	LateGrace time.Duration
+	// GhostGrace is how long after its mission's failure a drone that still
+	// names it is not believed to be idle.
+	GhostGrace time.Duration
+	// GhostRevokeEvery is how often a ghost is told again.
+	GhostRevokeEvery time.Duration
+	// IdleSilence is how long an unbound drone may be silent before it is
+	// UNKNOWN, and how old a report of IDLE may be to be believed.
+	IdleSilence time.Duration
+	// BoundSilence is how long a bound drone may be silent before its mission
+	// is given up.
+	BoundSilence time.Duration
+	// CommandLifetime is how long a drone may take to receive a command.
+	CommandLifetime time.Duration
+	// StallFactor is how many times its estimate a mission may take, though
+	// never less than BoundSilence, and StallFloor how long one without an
+	// estimate may.
+	StallFactor float64
+	StallFloor  time.Duration
+	// QueueLimit is how much longer a mission may take whose drone is where it is to
+	// charge: drones wait there while others have the slots.
+	QueueLimit time.Duration
+
+	// MaxAge is how old the snapshot behind a decision may be.
+	MaxAge time.Duration
+	// CommitDelay is how long after its own time a change may become visible: no
+	// transaction lasts longer.
+	CommitDelay time.Duration
+	// TurnTime is how long before its arrival at a stop a drone can no longer be turned
+	// away from it, unless its mission has no orders. An optimizer's must not be less than
+	// the State Managers'.
+	TurnTime time.Duration
+	// MaxWait is how far ahead a drone may be told to wait.
+	MaxWait time.Duration
+}
+
+// DefaultLimits are the contract's values.
+func DefaultLimits() Limits { return Limits{}.WithDefaults() }
+
+// WithDefaults replaces each field that is zero with the contract's value.
+func (l Limits) WithDefaults() Limits {
+	return Limits{
+		MaxFuture:        cmp.Or(l.MaxFuture, 5*time.Second),
+		ClockError:       cmp.Or(l.ClockError, 5*time.Second),
+		StopRadiusMetres: cmp.Or(l.StopRadiusMetres, 75),
+		EmergencyBattery: cmp.Or(l.EmergencyBattery, 5),
+		MinBattery:       cmp.Or(l.MinBattery, 20),
+		MaxSilence:       cmp.Or(l.MaxSilence, 15*time.Second),
+		FaultGrace:       cmp.Or(l.FaultGrace, 30*time.Second),
+		LateGrace:        cmp.Or(l.LateGrace, 30*time.Second),
+		GhostGrace:       cmp.Or(l.GhostGrace, 30*time.Second),
+		GhostRevokeEvery: cmp.Or(l.GhostRevokeEvery, 10*time.Second),
+		IdleSilence:      cmp.Or(l.IdleSilence, 15*time.Second),
+		BoundSilence:     cmp.Or(l.BoundSilence, 2*time.Minute),
+		CommandLifetime:  cmp.Or(l.CommandLifetime, 20*time.Second),
+		StallFactor:      cmp.Or(l.StallFactor, 2),
+		StallFloor:       cmp.Or(l.StallFloor, 10*time.Minute),
+		QueueLimit:       cmp.Or(l.QueueLimit, 2*time.Hour),
+		MaxAge:           cmp.Or(l.MaxAge, 2*time.Minute),
+		CommitDelay:      cmp.Or(l.CommitDelay, 270*time.Second), // Firestore aborts transactions older than this
+		TurnTime:         cmp.Or(l.TurnTime, 30*time.Second),
+		MaxWait:          cmp.Or(l.MaxWait, 2*time.Hour),
+	}
+}
