@@ -124,7 +124,7 @@ func TestAPI_TellsTheStoryOfAPlace(t *testing.T) {
 	}
 	depot := tell("depots/DEPOT-1")
 	if depot.Depot == nil || depot.Depot.Capacity != 9 || len(depot.Changes) != 1 || depot.Changes[0].ChangedBy != "ann@example.org" || depot.Changes[0].Why != "more room" ||
-		!slices.Equal(depot.NeededBy, []string{"drone D1", "drone D2", "drone D3"}) || len(depot.Steps) != 1 || !strings.Contains(depot.Steps[0].Related, "capacity: none -> 9") {
+		!slices.Equal(depot.NeededBy, []string{"drone D1", "drone D2", "drone D3"}) || len(depot.Steps) != 1 || !strings.Contains(depot.Steps[0].Related, "capacity: 0 -> 9") {
 		t.Errorf("depot %+v", depot)
 	}
 	if w := tell("warehouses/W1"); w.Warehouse == nil || len(w.NeededBy) != 1 || !strings.HasPrefix(w.NeededBy[0], "mission M-DEC-1 ") {
