@@ -64,7 +64,7 @@ var restrictions = []struct {
 	{"internal/observe", []string{"internal/meter"}},
 	{"internal/terminal", nil},
 	{"adapters/wire", []string{"domain", "proto", "internal/editdistance", "internal/input"}},
-	{"adapters/entity", []string{"domain"}},
+	{"adapters/entity", []string{"domain", "lock"}},
 	{"adapters/firestoretx", []string{"domain", "policy", "lock"}},
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/restart", "internal/shutdown"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},

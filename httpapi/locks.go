@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/dronefleet/dronefleet/app/live"
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
@@ -26,7 +26,7 @@ func (a *API) lockEndpoints() []endpoint {
 // fleet's own are shown; of others only the hash.
 //
 // Cost: 2 RPCs; a read per lock document and depot.
-func (a *API) heldLocks(ctx context.Context, r *request) (held []live.Lock, next string, malformed []error, err error) {
+func (a *API) heldLocks(ctx context.Context, r *request) (held []entity.Lock, next string, malformed []error, err error) {
 	depots, err := a.store.Depots(ctx)
 	if err != nil {
 		return nil, "", nil, err
@@ -39,7 +39,7 @@ func (a *API) heldLocks(ctx context.Context, r *request) (held []live.Lock, next
 	for i, d := range depots.Items {
 		ids[i] = d.ID
 	}
-	return live.LocksOf(locks, ids, []string{manager.SweeperKey}), next, depots.Malformed, nil
+	return entity.OfLocks(locks, ids, []string{manager.SweeperKey}), next, depots.Malformed, nil
 }
 
 // lockKey is required. A key may have slashes, so it is not part of the path.

@@ -54,7 +54,7 @@ func pastEntitySchema(s *schemas) schema {
 	}{
 		{live.KindDepot, s.of(typeOf[entity.Depot]())}, {live.KindWarehouse, s.of(typeOf[entity.Warehouse]())}, {live.KindDrone, s.of(typeOf[entity.Drone]())},
 		{live.KindMission, s.of(typeOf[entity.Mission]())}, {live.KindOrder, s.of(typeOf[entity.Order]())},
-		{live.KindCycle, s.of(typeOf[live.CycleForm]())},
+		{live.KindCycle, s.of(typeOf[entity.CycleForm]())},
 	} {
 		kinds = append(kinds, schema{
 			"type": "object", "required": []string{"kind", "id", "entity"},
@@ -98,7 +98,7 @@ func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) 
 		pastEntities(live.KindMission, p.Missions, func(m domain.Mission) (string, any) { return string(m.ID), entity.OfMission(m) }),
 		pastEntities(live.KindOrder, p.Orders, func(o domain.Order) (string, any) { return string(o.ID), entity.OfOrder(o) }),
 		pastEntities(live.KindCycle, p.Cycles, func(c domain.Cycle) (string, any) {
-			return string(c.ID), live.FormOfCycle(c, live.ResultsOf(slices.Values(decisions[c.ID])))
+			return string(c.ID), entity.OfJudgedCycle(c, slices.Values(decisions[c.ID]))
 		}),
 	)
 	return pastFleet{p.ReadTime.UTC(), entities}, nil

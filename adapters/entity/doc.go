@@ -3,6 +3,6 @@
 // UTC to the microsecond, and no field that is empty.
 //
 // The HTTP API and the operators' commands share it, so that both print the same. It
-// holds no rule and does no I/O; it must not import a store, a policy or a wire format.
+// holds no rule and does no I/O; it must not import a store of entities, a policy or a wire format.
 // Nothing in it fails.
 package entity

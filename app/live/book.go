@@ -3,11 +3,10 @@ package live
 import (
 	"container/list"
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -41,7 +40,7 @@ type Version struct {
 	depot  domain.DepotID           // it belongs to; "" for all
 	depots []domain.DepotID         // it belongs to as well
 	at     func() []domain.Position // where it is; nil for nowhere in particular
-	alert  AlertForm                // what an alert's version shows
+	alert  entity.Alert             // what an alert's version shows
 
 	encode sync.Once
 	json   []byte
@@ -67,17 +66,9 @@ type Position struct {
 	json   []byte
 }
 
-// JSON is the position as a row: drone, latitude and longitude to seven digits, which is a
-// centimetre, battery, reported status, and when it was measured in Unix milliseconds.
+// JSON is the position as a row; see entity.PositionRow.
 func (p *Position) JSON() []byte {
-	p.encode.Do(func() {
-		id, err := json.Marshal(p.Drone)
-		if err != nil { // no text fails
-			id = []byte(`""`)
-		}
-		p.json = fmt.Appendf(nil, `[%s,%.7f,%.7f,%s,%q,%d]`, id, p.At.Lat, p.At.Lon,
-			strconv.FormatFloat(p.Battery, 'f', -1, 64), p.Status, p.MeasuredAt.UnixMilli())
-	})
+	p.encode.Do(func() { p.json = entity.PositionRow(p.Drone, p.At, p.Battery, p.Status, p.MeasuredAt) })
 	return p.json
 }
 

@@ -68,7 +68,7 @@ func (v *Viewer) Leave() {
 }
 
 // Ready is closed once a snapshot is complete.
-func (v *Viewer) Ready() <-chan struct{} { return v.session.ready }
+func (v *Viewer) Ready() <-chan struct{} { return v.session.sources.ready }
 
 // Ended is closed when the feed has ended.
 func (v *Viewer) Ended() <-chan struct{} { return v.session.ended }
@@ -85,9 +85,9 @@ func (v *Viewer) Next() Update {
 	switch {
 	case v.fresh:
 		u.Snapshot = true
-	case v.seq < s.book.forgotten:
+	case v.seq < s.picture.book.forgotten:
 		u.Snapshot, u.Resync = true, "removals since the last update are no longer known"
-	case v.seq > s.book.seq:
+	case v.seq > s.picture.book.seq:
 		u.Snapshot, u.Resync = true, "the last update is not known"
 	}
 	if u.Snapshot {
@@ -97,13 +97,13 @@ func (v *Viewer) Next() Update {
 		}
 	}
 	told := map[domain.DroneID]bool{} // drones whose position is in u
-	s.book.since(v.seq, func(e *entry) {
+	s.picture.book.since(v.seq, func(e *entry) {
 		v.tell(&u, e, told)
 	}, func(p *Position) {
 		v.tellMove(&u, p, told)
 	})
-	v.seq = s.book.seq
-	u.ID, u.ReadTime = fmt.Sprintf("%s-%d", s.id, v.seq), s.readTime
+	v.seq = s.picture.book.seq
+	u.ID, u.ReadTime = fmt.Sprintf("%s-%d", s.id, v.seq), s.sources.readTime
 	return u
 }
 
@@ -113,7 +113,7 @@ func (v *Viewer) tell(u *Update, e *entry, told map[domain.DroneID]bool) {
 	var at *domain.Position
 	var m *move
 	if e.key.Kind == KindDrone {
-		if m = v.session.book.positions[domain.DroneID(e.key.ID)]; m != nil {
+		if m = v.session.picture.book.positions[domain.DroneID(e.key.ID)]; m != nil {
 			at = &m.position.At
 		}
 	}
@@ -147,7 +147,7 @@ func (v *Viewer) hide(u *Update, k Key, gone bool) {
 // tellMove adds a drone's position, and the drone if it comes into view.
 func (v *Viewer) tellMove(u *Update, p *Position, told map[domain.DroneID]bool) {
 	k := Key{KindDrone, string(p.Drone)}
-	e := v.session.book.entries[k]
+	e := v.session.picture.book.entries[k]
 	if told[p.Drone] || e == nil || e.version == nil {
 		return
 	}

@@ -23,7 +23,7 @@ type world struct {
 
 func newWorld(seed uint64) *world {
 	return &world{
-		session: &session{id: "feed", book: newBook()}, rng: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(0, 0),
+		session: &session{id: "feed", picture: picture{book: newBook()}}, rng: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(0, 0),
 		want: map[Key]string{}, at: map[domain.DroneID]domain.Position{},
 	}
 }
@@ -38,18 +38,18 @@ func (w *world) step() {
 	w.n++
 	switch w.rng.IntN(20) {
 	case 0, 1, 2:
-		w.book.remove(k, w.now)
+		w.picture.book.remove(k, w.now)
 		delete(w.want, k)
 		if k.Kind == KindDrone {
 			delete(w.at, domain.DroneID(k.ID))
 		}
 	case 3:
 		w.now = w.now.Add(removalsKeptFor / 2)
-		w.book.forget(w.now)
+		w.picture.book.forget(w.now)
 	case 4, 5, 6, 7, 8, 9:
 		if id := domain.DroneID(k.ID); w.want[Key{KindDrone, k.ID}] != "" {
 			w.at[id] = w.somewhere()
-			w.book.moveTo(&Position{Drone: id, At: w.at[id]})
+			w.picture.book.moveTo(&Position{Drone: id, At: w.at[id]})
 		}
 	default:
 		v := &Version{Key: k, form: w.n, depot: domain.DepotID(fmt.Sprint("DEPOT-", w.rng.IntN(2)))}
@@ -57,11 +57,11 @@ func (w *world) step() {
 			p := w.somewhere()
 			v.at = here(p)
 			if k.Kind == KindDrone { // its document is newer than its position
-				w.book.unplace(domain.DroneID(k.ID))
+				w.picture.book.unplace(domain.DroneID(k.ID))
 				w.at[domain.DroneID(k.ID)] = p
 			}
 		}
-		w.book.put(v)
+		w.picture.book.put(v)
 		w.want[k] = fmt.Sprint(w.n)
 	}
 }
@@ -112,7 +112,7 @@ func (w *world) visible(f Filter) (map[Key]string, map[domain.DroneID]domain.Pos
 		if position, is := w.at[domain.DroneID(k.ID)]; is && k.Kind == KindDrone {
 			p = &position
 		}
-		if f.passes(w.book.entries[k].version, p) {
+		if f.passes(w.picture.book.entries[k].version, p) {
 			has[k] = text
 			if p != nil {
 				at[domain.DroneID(k.ID)] = *p
@@ -188,17 +188,17 @@ func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 func TestViewer_ResyncsWhenRemovalsAreForgotten(t *testing.T) {
 	w := newWorld(1)
 	k := Key{KindOrder, "O1"}
-	w.book.put(&Version{Key: k, form: 1})
+	w.picture.book.put(&Version{Key: k, form: 1})
 	v := newViewer(w.session, Filter{}, "")
 	v.Next()
-	w.book.remove(k, w.now)
+	w.picture.book.remove(k, w.now)
 	kept := newViewer(w.session, Filter{}, "feed-1")
 	if u := kept.Next(); u.Snapshot || !slices.Contains(u.Deletes, k) {
 		t.Errorf("a viewer that comes back in time gets %+v", u)
 	}
-	w.book.forget(w.now.Add(removalsKeptFor + time.Second))
-	if len(w.book.entries) != 0 || w.book.changes.Len() != 0 {
-		t.Errorf("the book keeps %d entities that are gone", len(w.book.entries))
+	w.picture.book.forget(w.now.Add(removalsKeptFor + time.Second))
+	if len(w.picture.book.entries) != 0 || w.picture.book.changes.Len() != 0 {
+		t.Errorf("the book keeps %d entities that are gone", len(w.picture.book.entries))
 	}
 	if u := v.Next(); !u.Snapshot || u.Resync == "" {
 		t.Errorf("a viewer that was away for long gets %+v", u)

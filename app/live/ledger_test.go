@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -16,7 +17,7 @@ import (
 func TestSession_KeepsTheLastCycleOfAStuckDepot(t *testing.T) {
 	s := New(Config{NewID: func() string { return "feed" }}).newSession()
 	for _, id := range []domain.DepotID{"BUSY", "STUCK"} {
-		s.state.Depots[id] = domain.Depot{ID: id}
+		s.picture.state.Depots[id] = domain.Depot{ID: id}
 	}
 	start := time.Unix(0, 0)
 	cycle := func(depot domain.DepotID, n int) domain.Cycle {
@@ -24,13 +25,13 @@ func TestSession_KeepsTheLastCycleOfAStuckDepot(t *testing.T) {
 	}
 	s.sawCycles(firestoretx.Sight[domain.Cycle]{Whole: true, Now: []domain.Cycle{cycle("STUCK", 1), cycle("STUCK", 2), cycle("BUSY", 1), cycle("GONE", 1)}})
 	s.sawCycles(firestoretx.Sight[domain.Cycle]{Now: []domain.Cycle{cycle("BUSY", 3)}, Gone: []string{"STUCK1", "STUCK2", "BUSY1", "GONE1"}})
-	shown := slices.Sorted(maps.Keys(s.state.Cycles))
+	shown := slices.Sorted(maps.Keys(s.picture.state.Cycles))
 	if want := []domain.CycleID{"BUSY3", "STUCK2"}; !slices.Equal(shown, want) {
 		t.Errorf("shows %v, want %v", shown, want)
 	}
 	// It goes when the depot has a later one, also after the listener began again.
 	s.sawCycles(firestoretx.Sight[domain.Cycle]{Whole: true, Now: []domain.Cycle{cycle("STUCK", 4), cycle("BUSY", 3)}})
-	shown = slices.Sorted(maps.Keys(s.state.Cycles))
+	shown = slices.Sorted(maps.Keys(s.picture.state.Cycles))
 	if want := []domain.CycleID{"BUSY3", "STUCK4"}; !slices.Equal(shown, want) {
 		t.Errorf("then shows %v, want %v", shown, want)
 	}
@@ -46,7 +47,7 @@ func TestLedger_CountsEachDecisionOnce(t *testing.T) {
 			l.add(domain.LedgerEntry{ID: domain.DecisionID(fmt.Sprint(i)), CycleID: "C1", Outcome: outcome, Reason: "STALE_FENCE", AppliedAt: now})
 		}
 	}
-	if r := ResultsOf(maps.Values(l["C1"])); r.Applied != 1 || !maps.Equal(r.Refused, map[string]int{"STALE_FENCE": 2}) {
+	if r := entity.OfJudgedCycle(domain.Cycle{}, maps.Values(l["C1"])); r.Applied != 1 || !maps.Equal(r.Refused, map[string]int{"STALE_FENCE": 2}) {
 		t.Errorf("counts %+v", r)
 	}
 	if l.add(domain.LedgerEntry{ID: "no cycle"}) {

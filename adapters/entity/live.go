@@ -1,0 +1,116 @@
+package entity
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// CycleForm is the JSON form of a cycle as viewers see it: with the first of the orders
+// that it left, how many there were, and what came of its decisions.
+type CycleForm struct {
+	Cycle
+	UnservedTotal int `json:"unservedTotal" doc:"How many orders it left; unserved has the first of them."`
+	Results
+}
+
+// Results is how a cycle's decisions were judged.
+type Results struct {
+	Applied int            `json:"applied" doc:"How many of its decisions were applied."`
+	Refused map[string]int `json:"refused" doc:"How many of its decisions were refused, by reason."`
+}
+
+// unservedShown is how many of a cycle's orders that it left are shown.
+const unservedShown = 50
+
+// OfJudgedCycle is the JSON form of a cycle with what came of its decisions.
+func OfJudgedCycle(c domain.Cycle, decisions iter.Seq[domain.LedgerEntry]) CycleForm {
+	total := len(c.Unserved)
+	c.Unserved = c.Unserved[:min(total, unservedShown)]
+	return CycleForm{OfCycle(c), total, resultsOf(decisions)}
+}
+
+// resultsOf counts how decisions of one cycle were judged.
+func resultsOf(decisions iter.Seq[domain.LedgerEntry]) Results {
+	r := Results{Refused: map[string]int{}}
+	for d := range decisions {
+		if d.Outcome == domain.OutcomeApplied {
+			r.Applied++
+		} else {
+			r.Refused[d.Reason]++
+		}
+	}
+	return r
+}
+
+// Lock is the JSON form of a lock: the key only if it is one of the fleet's own, which
+// are not secret.
+type Lock struct {
+	Key     string         `json:"key,omitempty"`
+	DepotID domain.DepotID `json:"depotId,omitempty"`
+	lock.Info
+}
+
+// OfLocks is the JSON form of locks: with their keys those of the depots' cycles and those in known.
+func OfLocks(locks []lock.RawInfo, depots []domain.DepotID, known []string) []Lock {
+	byKey := map[string]domain.DepotID{}
+	for _, id := range depots {
+		if key, err := lock.NormalizeKey(domain.CycleLockKey(id)); err == nil {
+			byKey[key] = id
+		}
+	}
+	shown := make([]Lock, len(locks))
+	for i, l := range locks {
+		depot, cycle := byKey[l.Key]
+		shown[i] = Lock{Info: l.Info, DepotID: depot}
+		if cycle || slices.Contains(known, l.Key) {
+			shown[i].Key = l.Key
+		}
+	}
+	return shown
+}
+
+// Alert is something that a dispatcher should know.
+type Alert struct {
+	ID           string           `json:"id"`
+	Kind         string           `json:"kind"`
+	Entity       Reference        `json:"entity"`
+	Since        time.Time        `json:"since"`
+	Text         string           `json:"text"`
+	Acknowledged *Acknowledgement `json:"acknowledged"`
+}
+
+// Reference names an entity.
+type Reference struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+}
+
+// Acknowledgement says who has taken note of an alert.
+type Acknowledgement struct {
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// OfAcknowledgement is the JSON form of an acknowledgement as its alert shows it.
+func OfAcknowledgement(a domain.AlertAck) *Acknowledgement {
+	return &Acknowledgement{a.By, a.At.UTC(), a.Reason}
+}
+
+// PositionRow is a drone's position as a row: drone, latitude and longitude to seven digits,
+// which is a centimetre, battery, reported status, and when it was measured in Unix
+// milliseconds.
+func PositionRow(drone domain.DroneID, at domain.Position, battery float64, status domain.DroneStatus, measuredAt time.Time) []byte {
+	id, err := json.Marshal(drone)
+	if err != nil { // no text fails
+		id = []byte(`""`)
+	}
+	return fmt.Appendf(nil, `[%s,%.7f,%.7f,%s,%q,%d]`, id, at.Lat, at.Lon, strconv.FormatFloat(battery, 'f', -1, 64), status, measuredAt.UnixMilli())
+}

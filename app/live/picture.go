@@ -1,0 +1,323 @@
+package live
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// keepEnded is how long orders and missions that are over are shown.
+const keepEnded = time.Hour
+
+// picture is what viewers are shown, and what it is made of. It is not safe for concurrent
+// use.
+type picture struct {
+	book       *book
+	state      State
+	recent     map[domain.CycleID]bool // the cycles that the listener has
+	ledger     ledger
+	warehouses map[domain.WarehouseID]bool
+	waits      domain.Waits
+	alerts     map[string]time.Time               // by id: since when
+	acks       map[string]*entity.Acknowledgement // by the alert's id
+}
+
+func newPicture() picture {
+	return picture{
+		book: newBook(),
+		state: State{
+			Drones: map[domain.DroneID]domain.Drone{}, Orders: map[domain.OrderID]domain.Order{}, Missions: map[domain.MissionID]domain.Mission{},
+			Cycles: map[domain.CycleID]domain.Cycle{}, Depots: map[domain.DepotID]domain.Depot{}, PickedUpAgain: map[domain.OrderID]time.Time{},
+		},
+		recent: map[domain.CycleID]bool{}, ledger: ledger{}, warehouses: map[domain.WarehouseID]bool{},
+		alerts: map[string]time.Time{}, acks: map[string]*entity.Acknowledgement{},
+	}
+}
+
+// putDepots shows depots, and removes those that gone names.
+func (p *picture) putDepots(now []domain.Depot, gone func(id string, seen bool) bool) {
+	seen := map[domain.DepotID]bool{}
+	for _, d := range now {
+		seen[d.ID] = true
+		p.state.Depots[d.ID] = d
+		p.book.put(&Version{Key: Key{KindDepot, string(d.ID)}, form: entity.OfDepot(d), depot: d.ID, at: here(d.Position)})
+	}
+	for id := range p.state.Depots {
+		if gone(string(id), seen[id]) {
+			delete(p.state.Depots, id)
+			p.book.remove(Key{KindDepot, string(id)}, time.Now())
+		}
+	}
+	p.recountWaits()
+}
+
+// putWarehouses shows warehouses, and removes those that gone names.
+func (p *picture) putWarehouses(now []domain.Warehouse, gone func(id string, seen bool) bool) {
+	seen := map[domain.WarehouseID]bool{}
+	for _, w := range now {
+		seen[w.ID] = true
+		p.warehouses[w.ID] = true
+		p.book.put(&Version{Key: Key{KindWarehouse, string(w.ID)}, form: entity.OfWarehouse(w), at: here(w.Position)})
+	}
+	for id := range p.warehouses {
+		if gone(string(id), seen[id]) {
+			delete(p.warehouses, id)
+			p.book.remove(Key{KindWarehouse, string(id)}, time.Now())
+		}
+	}
+}
+
+func here(p domain.Position) func() []domain.Position {
+	return func() []domain.Position { return []domain.Position{p} }
+}
+
+// putOrder shows an order, unless a later state of it is shown.
+func (p *picture) putOrder(o domain.Order) {
+	if known, is := p.state.Orders[o.ID]; is && known.Revision > o.Revision {
+		return
+	}
+	p.state.Orders[o.ID] = o
+	p.showOrder(o)
+}
+
+func (p *picture) showOrder(o domain.Order) {
+	at := []domain.Position{o.Delivery}
+	if o.Pickup != nil {
+		at = append(at, *o.Pickup)
+	}
+	p.book.put(&Version{
+		Key: Key{KindOrder, string(o.ID)}, form: entity.OfWaitingOrder(o, p.waits.Of(o)),
+		depot: p.state.Drones[o.AssignedDroneID].HomeDepotID, at: func() []domain.Position { return at },
+	})
+}
+
+// putMission shows a mission, unless a later state of it is shown.
+func (p *picture) putMission(m domain.Mission) {
+	if known, is := p.state.Missions[m.ID]; is && known.Revision > m.Revision {
+		return
+	}
+	p.state.Missions[m.ID] = m
+	p.book.put(&Version{
+		Key: Key{KindMission, string(m.ID)}, form: entity.OfMission(m), depot: p.state.Drones[m.DroneID].HomeDepotID,
+		at: func() []domain.Position {
+			at := make([]domain.Position, len(m.Route))
+			for i, w := range m.Route {
+				at[i] = w.Position
+			}
+			return at
+		},
+	})
+}
+
+// putDrone shows a drone, unless a later state of it is shown.
+func (p *picture) putDrone(d domain.Drone) {
+	known, is := p.state.Drones[d.ID]
+	if is && (known.Revision > d.Revision || known.LastUpdate.After(d.LastUpdate)) {
+		return
+	}
+	if is && reflect.DeepEqual(known, d) {
+		return
+	}
+	p.state.Drones[d.ID] = d
+	if m := p.book.positions[d.ID]; m != nil && !m.position.MeasuredAt.After(d.LastUpdate) {
+		p.book.unplace(d.ID)
+	}
+	p.book.put(&Version{Key: Key{KindDrone, string(d.ID)}, form: entity.OfDrone(d), depot: d.HomeDepotID, at: here(d.Position)})
+}
+
+// putCycles shows cycles. If whole, the listener has no others than these.
+func (p *picture) putCycles(now []domain.Cycle, gone []string, whole bool) {
+	if whole {
+		clear(p.recent)
+	}
+	for _, c := range now {
+		p.recent[c.ID] = true
+		p.state.Cycles[c.ID] = c
+		p.showCycle(c)
+	}
+	for _, id := range gone {
+		delete(p.recent, domain.CycleID(id))
+	}
+	p.dropCycles()
+	p.recountWaits()
+}
+
+// putDecisions shows what came of the decisions of cycles.
+func (p *picture) putDecisions(now []domain.LedgerEntry) {
+	changed := map[domain.CycleID]bool{}
+	for _, d := range now {
+		if p.ledger.add(d) {
+			changed[d.CycleID] = true
+		}
+	}
+	for id := range changed {
+		if c, is := p.state.Cycles[id]; is {
+			p.showCycle(c)
+		}
+	}
+}
+
+// showCycle shows a cycle.
+func (p *picture) showCycle(c domain.Cycle) {
+	p.book.put(&Version{
+		Key: Key{KindCycle, string(c.ID)}, form: entity.OfJudgedCycle(c, maps.Values(p.ledger[c.ID])),
+		depot: c.DepotID, depots: c.DepotIDs,
+	})
+}
+
+// dropCycles drops those that are no longer among the latest, but keeps the last one of
+// each depot, so that a stuck depot has one.
+func (p *picture) dropCycles() {
+	last := map[domain.DepotID]domain.Cycle{}
+	for _, c := range p.state.Cycles {
+		if c.StartedAt.After(last[c.DepotID].StartedAt) {
+			last[c.DepotID] = c
+		}
+	}
+	for id, c := range p.state.Cycles {
+		if _, is := p.state.Depots[c.DepotID]; p.recent[id] || is && last[c.DepotID].ID == id {
+			continue
+		}
+		delete(p.state.Cycles, id)
+		p.book.remove(Key{KindCycle, string(id)}, time.Now())
+	}
+}
+
+// recountWaits shows the orders that wait for another reason than before.
+func (p *picture) recountWaits() {
+	latest := map[domain.DepotID]domain.Cycle{}
+	for _, c := range p.state.Cycles {
+		complete := c.Outcome == domain.CyclePublished || c.Outcome == domain.CycleEmpty
+		if complete && !c.StartedAt.Before(latest[c.DepotID].StartedAt) {
+			latest[c.DepotID] = c
+		}
+	}
+	before := p.waits
+	p.waits = domain.WaitsOf(slices.Collect(maps.Keys(p.state.Depots)), latest)
+	for _, o := range p.state.Orders {
+		if o.Waits() && !slices.EqualFunc(before.Of(o), p.waits.Of(o), sameReason) {
+			p.showOrder(o)
+		}
+	}
+}
+
+// sameReason reports whether two waits say the same, whichever cycles found it: each cycle
+// would otherwise send every order that waits to every viewer again.
+func sameReason(a, b domain.Wait) bool {
+	return a.DepotID == b.DepotID && a.Reason == b.Reason && a.Obstacles == b.Obstacles
+}
+
+// putLocks shows the locks that are held, and removes those that are not.
+func (p *picture) putLocks(locks []lock.RawInfo, known []string) {
+	held := map[string]bool{}
+	for _, l := range entity.OfLocks(locks, slices.Collect(maps.Keys(p.state.Depots)), known) {
+		held[l.KeyHash] = true
+		p.book.put(&Version{Key: Key{KindLock, l.KeyHash}, form: l, depot: l.DepotID})
+	}
+	for k, e := range p.book.entries {
+		if k.Kind == KindLock && e.version != nil && !held[k.ID] {
+			p.book.remove(k, time.Now())
+		}
+	}
+}
+
+// putAcks notes acknowledgements. One that is no longer among the latest still counts.
+func (p *picture) putAcks(now []domain.AlertAck, whole bool) {
+	if whole {
+		clear(p.acks)
+	}
+	for _, a := range now {
+		p.acks[a.ID] = entity.OfAcknowledgement(a)
+	}
+}
+
+// move shows where a drone is, if the report is newer than what is shown. The first report
+// of an unknown drone changes its state, so an event tells of it.
+func (p *picture) move(t domain.Telemetry) {
+	d, known := p.state.Drones[t.DroneID]
+	m := p.book.positions[t.DroneID]
+	if known && t.Timestamp.After(d.LastUpdate) && (m == nil || t.Timestamp.After(m.position.MeasuredAt)) {
+		p.book.moveTo(&Position{Drone: t.DroneID, At: t.Position, Battery: t.Battery, Status: t.Status, MeasuredAt: t.Timestamp})
+	}
+}
+
+// drop removes a drone, order or mission.
+func (p *picture) drop(k Key) {
+	delete(p.state.Drones, domain.DroneID(ifKind(k, KindDrone)))
+	delete(p.state.Orders, domain.OrderID(ifKind(k, KindOrder)))
+	delete(p.state.Missions, domain.MissionID(ifKind(k, KindMission)))
+	p.book.remove(k, time.Now())
+}
+
+func ifKind(k Key, kind Kind) string {
+	if k.Kind == kind {
+		return k.ID
+	}
+	return ""
+}
+
+// dropEnded drops what has been over for long.
+func (p *picture) dropEnded(now time.Time) {
+	for id, o := range p.state.Orders {
+		if o.Status.Final() && now.Sub(latest(o.DeliveredAt, o.CreatedAt)) > keepEnded {
+			p.drop(Key{KindOrder, string(id)})
+		}
+	}
+	for id, m := range p.state.Missions {
+		if m.Status != domain.MissionActive && now.Sub(latest(m.EndTime, m.StartTime)) > keepEnded {
+			p.drop(Key{KindMission, string(id)})
+		}
+	}
+	for id, at := range p.state.PickedUpAgain {
+		if now.Sub(at) > keepEnded {
+			delete(p.state.PickedUpAgain, id)
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// showAlerts shows the alerts that begin or change, and removes those that are over.
+func (p *picture) showAlerts(now time.Time, patience time.Duration) {
+	current := map[string]bool{}
+	for _, a := range Alerts(&p.state, now, patience) {
+		id := a.ID()
+		current[id] = true
+		if a.Since.IsZero() {
+			if a.Since = p.alerts[id]; a.Since.IsZero() {
+				a.Since = now
+			}
+		}
+		p.alerts[id] = a.Since
+		form := entity.Alert{ID: id, Kind: string(a.Kind), Entity: entity.Reference{Kind: string(a.About.Kind), ID: a.About.ID}, Since: a.Since.UTC(), Text: a.Text, Acknowledged: p.acks[id]}
+		k := Key{KindAlert, id}
+		if e := p.book.entries[k]; e != nil && e.version != nil && e.version.alert == form {
+			continue
+		}
+		p.book.put(&Version{Key: k, form: form, alert: form, depot: p.depotOf(a.About)})
+	}
+	for id := range p.alerts {
+		if !current[id] {
+			delete(p.alerts, id)
+			p.book.remove(Key{KindAlert, id}, time.Now())
+		}
+	}
+}
+
+// depotOf is the depot that an entity belongs to; "" for all.
+func (p *picture) depotOf(k Key) domain.DepotID {
+	if e := p.book.entries[k]; e != nil && e.version != nil {
+		return e.version.depot
+	}
+	return ""
+}

@@ -1,0 +1,147 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+const (
+	// readAfter gathers entities that are read again.
+	readAfter = 100 * time.Millisecond
+	// readAtOnce bounds the entities of one read.
+	readAtOnce = 300
+	// retryAfter is the pause after a read has failed.
+	retryAfter = time.Second
+)
+
+// readAgain queues entities for a re-read; with mu held. It never waits: a listener must end
+// although nobody reads any more.
+func (s *session) readAgain(kind Kind, ids []string) {
+	for _, id := range ids {
+		s.stale[Key{kind, id}] = true
+	}
+	if len(ids) > 0 {
+		select {
+		case s.queued <- struct{}{}:
+		default: // told already
+		}
+	}
+}
+
+// readStale reads the queued entities, many at a time, until ctx ends.
+func (s *session) readStale(ctx context.Context) {
+	pause := readAfter
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.queued:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = readAfter
+		s.mu.Lock()
+		want := s.stale
+		s.stale = map[Key]bool{}
+		s.mu.Unlock()
+		err := s.readThese(ctx, want)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.failed("changes")
+		s.cfg.Log.WarnContext(ctx, "live feed could not read what changed; retrying", slog.Any("err", err))
+		pause = retryAfter
+		s.mu.Lock()
+		for k := range want {
+			s.readAgain(k.Kind, []string{k.ID})
+		}
+		s.mu.Unlock()
+	}
+}
+
+// readThese reads what is wanted and takes it off the list.
+func (s *session) readThese(ctx context.Context, want map[Key]bool) error {
+	byKind := make(map[Kind][]string)
+	for k := range want {
+		byKind[k.Kind] = append(byKind[k.Kind], k.ID)
+	}
+	for kind, ids := range byKind {
+		for some := range slices.Chunk(ids, readAtOnce) {
+			if err := s.read(ctx, kind, some); err != nil {
+				return err
+			}
+			for _, id := range some {
+				delete(want, Key{kind, id})
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sources.recovered("changes")
+	return nil
+}
+
+// read reads entities and shows them; those that do not exist are removed, unless one is
+// malformed: then it is not known which.
+func (s *session) read(ctx context.Context, kind Kind, ids []string) (err error) {
+	found := map[string]bool{}
+	var show []func()
+	switch kind {
+	case KindDrone:
+		err = readInto(ctx, s.cfg.Store.DronesOf, ids, func(d domain.Drone) {
+			found[string(d.ID)] = true
+			show = append(show, func() { s.picture.putDrone(d) })
+		})
+	case KindOrder:
+		err = readInto(ctx, s.cfg.Store.OrdersOf, ids, func(o domain.Order) {
+			found[string(o.ID)] = true
+			show = append(show, func() { s.picture.putOrder(o) })
+		})
+	case KindMission:
+		err = readInto(ctx, s.cfg.Store.MissionsOf, ids, func(m domain.Mission) {
+			found[string(m.ID)] = true
+			show = append(show, func() { s.picture.putMission(m) })
+		})
+	case KindCycle, KindDepot, KindWarehouse, KindLock, KindAlert: // followed whole
+	}
+	malformed, is := errors.AsType[*firestoretx.MalformedError](err)
+	if err != nil && !is {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range show {
+		f()
+	}
+	if is {
+		s.malformed(malformed)
+		return nil // shown as it was
+	}
+	for _, id := range ids {
+		if !found[id] {
+			s.picture.drop(Key{kind, id})
+		}
+	}
+	return nil
+}
+
+func readInto[ID ~string, T any](ctx context.Context, read func(context.Context, []ID) ([]T, error), ids []string, each func(T)) error {
+	typed := make([]ID, len(ids))
+	for i, id := range ids {
+		typed[i] = ID(id)
+	}
+	list, err := read(ctx, typed)
+	for _, v := range list {
+		each(v)
+	}
+	return err
+}
