@@ -6,76 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 )
-
-// Access says who may call what. The zero value requires no credentials and allows no
-// changes: a change must name who made it.
-type Access struct {
-	// Verifier, if set, makes every path require a bearer token: a viewer's to
-	// read, an operator's to change. /healthz and /readyz stay open; Metrics says who
-	// may read /metrics.
-	Verifier *identity.Verifier
-	// SignIn, if set beside a Verifier, lets browsers sign in at the same issuer.
-	SignIn *identity.SignIn
-	// IAP, if set, accepts the assertions of Google's Identity-Aware Proxy. Beside a
-	// Verifier either will do.
-	IAP *identity.Verifier
-	// Metrics is who may read /metrics.
-	Metrics MetricsAccess
-	// Limiter bounds what each caller may ask; nil for no limits.
-	Limiter *ratelimit.Limiter
-	// Proxies are those whose header X-Forwarded-For is believed.
-	Proxies []Proxy
-	// Origins are those whose pages may read answers, besides the API's own.
-	Origins []Origin
-	// Hosts are those that requests may name, besides this machine's names and the
-	// site's own. /healthz answers for all.
-	Hosts []Host
-}
-
-// open reports whether no credentials are required.
-func (a Access) open() bool { return a.Verifier == nil && a.IAP == nil }
-
-// MetricsAccess is who may read /metrics.
-type MetricsAccess string
-
-const (
-	MetricsOpen   MetricsAccess = "open"   // everybody
-	MetricsViewer MetricsAccess = "viewer" // viewers and operators
-	MetricsLocal  MetricsAccess = "local"  // collectors on the same machine or in the same pod; the default
-	MetricsOff    MetricsAccess = "off"    // nobody
-)
-
-// CheckOpenAddress returns an error if another machine can reach an address: an API
-// without credentials must not listen there.
-func CheckOpenAddress(addr string) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil || isThisMachine(host) {
-		return nil // Listen reports an address that cannot be parsed
-	}
-	return fmt.Errorf("is %s, where other machines can read the fleet without credentials; give a loopback address such as 127.0.0.1:8080, or --insecure-http if a proxy in front checks credentials", addr)
-}
-
-// isThisMachine reports whether a host can only be this machine. A name other than
-// localhost can belong to anybody.
-func isThisMachine(host string) bool {
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-type callerKey struct{}
-
-// callerOf is who sent the request.
-func callerOf(ctx context.Context) identity.Caller {
-	c, _ := ctx.Value(callerKey{}).(identity.Caller)
-	return c
-}
 
 // guard passes requests of callers with the endpoint's role to h, within the caller's
 // limits. Every other request counts for its address, even where the endpoint itself has

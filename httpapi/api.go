@@ -3,11 +3,9 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
-	"sync"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
-	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
@@ -71,71 +68,23 @@ type API struct {
 	publicHost     string
 	baseMap        *console.BaseMap
 	document       func() ([]byte, error) // the OpenAPI document
+	table          []endpoint             // what shows and changes the fleet
 	// explaining holds one element while an explanation is planned.
 	explaining chan struct{}
 }
 
-// requestTimeout is how long the store may take to answer one request.
-const requestTimeout = 15 * time.Second
+type callerKey struct{}
 
-// New returns the API of a State Manager; see Listener.Serve.
-func New(cfg Config) *API {
-	a := newAPI(cfg)
-	a.document = sync.OnceValues(func() ([]byte, error) { return describe(a.described()) })
-	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.signInEndpoints(), a.described()))
-	return a
-}
-
-// described are the endpoints that the OpenAPI document describes: all but those of
-// the console and of signing in, which are for browsers.
-func (a *API) described() []endpoint {
-	return slices.Concat(a.fleetEndpoints(), []endpoint{a.documentEndpoint()}, a.probeEndpoints())
-}
-
-// NewProbes returns the API of a process that publishes to topic and shows no
-// entities, such as the optimizer: /healthz, /readyz and /metrics. It uses neither
-// cfg.Store nor cfg.NewID.
-func NewProbes(cfg Config, topic string) *API {
-	a := newAPI(cfg)
-	a.ready.topic = topic
-	a.handler = a.route(a.probeEndpoints())
-	return a
-}
-
-func newAPI(cfg Config) *API {
-	return &API{
-		store: cfg.Store, limits: cfg.Limits, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap,
-		changes: ownOrigin(cfg.Access, nil), reads: ownOrigin(cfg.Access, cfg.Access.Origins), publicHost: publicHost(cfg.Access), streams: newShares(streamShare),
-		quiet:      &quiet{log: cfg.Log, kinds: map[kindOfLine]*line{}},
-		explaining: make(chan struct{}, 1),
-	}
-}
-
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // the console has its own
-	w.Header().Set("X-Frame-Options", "DENY")
-	ctx, cancel := context.WithTimeout(withConnection(meter.WithOperation(r.Context(), "http"), r.Context()), requestTimeout)
-	defer cancel()
-	r = r.WithContext(ctx)
-	r.Body = http.MaxBytesReader(w, r.Body, MaxBodyBytes)
-	if err := a.checkHost(r); err != nil {
-		a.pass(w, r, a.payerOf(r, identity.Caller{}), ratelimit.Reads, a.rejecting(err))
-		return
-	}
-	if a.shareWith(w, r) {
-		return
-	}
-	a.handler.ServeHTTP(w, r)
+// callerOf is who sent the request.
+func callerOf(ctx context.Context) identity.Caller {
+	c, _ := ctx.Value(callerKey{}).(identity.Caller)
+	return c
 }
 
 // write sends body as JSON; a []byte is JSON already.
 func (a *API) write(w http.ResponseWriter, r *http.Request, status int, contentType string, body any) {
-	data, encoded := body.([]byte)
-	if !encoded {
+	data, isJSON := body.([]byte)
+	if !isJSON {
 		var err error
 		if data, err = json.Marshal(body); err != nil {
 			a.log.ErrorContext(r.Context(), "HTTP answer cannot be encoded", slog.String("path", r.URL.Path), slog.Any("err", err))
@@ -148,4 +97,22 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, status int, contentT
 	if _, err := w.Write(append(data, '\n')); err != nil {
 		a.log.DebugContext(r.Context(), "HTTP answer not sent", slog.String("path", r.URL.Path), slog.Any("err", err))
 	}
+}
+
+// refuse answers a request with the problem of err.
+func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := *asProblem(err)
+	p.Instance = r.URL.EscapedPath()
+	// A client that cancelled its request learns nothing from the log. A request
+	// that ran out of time shows that the store is slow.
+	if p.Status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) {
+		a.quiet.request(r.Context(), slog.LevelWarn, "HTTP request failed", r, p.Status, err)
+	}
+	for name, value := range p.headers {
+		w.Header().Set(name, value)
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	a.write(w, r, p.Status, problemType, p)
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/dronefleet/dronefleet/app/operator"
 )
@@ -64,4 +65,9 @@ func after[D, J any](c *command, reason string, changed operator.Changed[D], err
 		return now, err
 	}
 	return form(changed.Now), nil
+}
+
+// verbOf names the verb of a path: "orders hold" for /api/v1/orders/{id}/hold.
+func verbOf(path string) string {
+	return strings.NewReplacer("/api/v1/", "", "/{id}/", " ", "/", " ").Replace(path)
 }

@@ -1,31 +1,10 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 )
-
-// Origin is the origin of a web page, such as https://board.example.org.
-type Origin string
-
-// UnmarshalText implements encoding.TextUnmarshaler. Browsers send an origin in exactly
-// one form, and no other is accepted.
-func (o *Origin) UnmarshalText(text []byte) error {
-	const fix = "give each origin in full, such as https://board.example.org or http://localhost:3000, in lower case and without * or a path"
-	u, err := url.Parse(string(text))
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || strings.Contains(u.Host, "*") {
-		return errors.New(fix)
-	}
-	defaultPort := map[string]string{"https": "443", "http": "80"}[u.Scheme]
-	if exact := u.Scheme + "://" + strings.ToLower(u.Host); exact != string(text) || strings.HasSuffix(u.Host, ":") || u.Port() == defaultPort {
-		return errors.New(fix)
-	}
-	*o = Origin(text)
-	return nil
-}
 
 const (
 	corsMethods = "GET, HEAD, POST"

@@ -1,45 +1,30 @@
 package httpapi
 
 import (
-	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// Host is a name or an address by which callers reach the API: fleet.example.org, or
-// *.example.org for all names below one.
-type Host string
-
-var (
-	hostName     = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
-	hostWildcard = regexp.MustCompile(`^\*\.[^.]+\.[^*]+$`)
-)
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (h *Host) UnmarshalText(text []byte) error {
-	name := strings.ToLower(string(text))
-	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil && ip.Zone() == "" {
-		*h = Host(ip.String())
-		return nil
+// CheckOpenAddress returns an error if another machine can reach an address: an API
+// without credentials must not listen there.
+func CheckOpenAddress(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil || isThisMachine(host) {
+		return nil // Listen reports an address that cannot be parsed
 	}
-	if !hostName.MatchString(strings.TrimPrefix(name, "*.")) || strings.HasPrefix(name, "*") && !hostWildcard.MatchString(name) {
-		return errors.New("give a name such as fleet.example.org, *.example.org for all names below one, or an address, without a scheme or port")
-	}
-	*h = Host(name)
-	return nil
+	return fmt.Errorf("is %s, where other machines can read the fleet without credentials; give a loopback address such as 127.0.0.1:8080, or --insecure-http if a proxy in front checks credentials", addr)
 }
 
-// matches reports whether a request's host, in lower case, is this one.
-func (h Host) matches(host string) bool {
-	if below, wildcard := strings.CutPrefix(string(h), "*"); wildcard {
-		return strings.HasSuffix(host, below)
-	}
-	return host == string(h)
+// isThisMachine reports whether a host can only be this machine. A name other than
+// localhost can belong to anybody.
+func isThisMachine(host string) bool {
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // checkHost refuses requests for a host that is not the API's. A web page can point a
@@ -72,8 +57,8 @@ func (a *API) isOwnAddress(r *http.Request, host string) bool {
 	return err == nil && local != nil && address.Unmap() == parseAddress(local.String())
 }
 
-// publicHost is the host of the site where browsers sign in; empty without sign-in.
-func publicHost(access Access) string {
+// siteHost is the host of the site where browsers sign in; empty without sign-in.
+func siteHost(access Access) string {
 	if access.SignIn == nil {
 		return ""
 	}

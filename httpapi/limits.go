@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,31 +14,6 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 )
-
-// Proxy is an address, or a range of them, of proxies in front of the API.
-type Proxy struct{ addresses netip.Prefix }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (p *Proxy) UnmarshalText(text []byte) error {
-	value := string(text)
-	if address, err := netip.ParseAddr(value); err == nil && address.Zone() == "" {
-		address = address.Unmap()
-		p.addresses = netip.PrefixFrom(address, address.BitLen())
-		return nil
-	}
-	addresses, err := netip.ParsePrefix(value)
-	if err != nil || addresses != addresses.Masked() {
-		return errors.New("give an address such as 203.0.113.7, or a range such as 169.254.0.0/16 with no bits set after the prefix")
-	}
-	p.addresses = addresses
-	return nil
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (p Proxy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// String is the proxy in the form that UnmarshalText takes.
-func (p Proxy) String() string { return p.addresses.String() }
 
 // budget is what a request to the endpoint counts for; "" if it is not limited. An
 // orchestrator whose probe gets no answer restarts the process. The console's files and

@@ -47,6 +47,8 @@ func (p *publishRequest) check(bad *problems) {
 // encoded is data in base64, decoded where an error can name the field.
 type encoded string
 
+func (encoded) schema(*schemas) schema { return special[typeOf[[]byte]()] }
+
 func (e encoded) decode() ([]byte, error) { return base64.StdEncoding.DecodeString(string(e)) }
 
 // published is the answer of a command that publishes a message.

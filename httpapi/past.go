@@ -45,8 +45,8 @@ type pastEntity struct {
 	Entity any       `json:"entity"`
 }
 
-// pastEntitySchema describes a pastEntity: its kind says what the entity is.
-func pastEntitySchema(s *schemas) schema {
+// schema implements described: the kind says what the entity is.
+func (pastEntity) schema(s *schemas) schema {
 	var kinds []schema
 	for _, k := range []struct {
 		kind   live.Kind

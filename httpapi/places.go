@@ -67,6 +67,8 @@ func (w *warehousesRequest) check(bad *problems) {
 // wrong. depotForm describes it; warehouseFields and warehouseForm do so for a warehouse.
 type depotFields map[string]any
 
+func (depotFields) schema(s *schemas) schema { return s.closed(typeOf[depotForm]()) }
+
 type depotForm struct {
 	ID            string       `json:"id"`
 	Name          string       `json:"name,omitempty"`
@@ -76,6 +78,8 @@ type depotForm struct {
 }
 
 type warehouseFields map[string]any
+
+func (warehouseFields) schema(s *schemas) schema { return s.closed(typeOf[warehouseForm]()) }
 
 type warehouseForm struct {
 	ID                     string       `json:"id"`

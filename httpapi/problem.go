@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 
@@ -109,22 +108,4 @@ func asProblem(err error) *Problem {
 		return problem(http.StatusServiceUnavailable, "the store does not answer: %s; try again", err)
 	}
 	return problem(http.StatusInternalServerError, "%s", err)
-}
-
-// refuse answers a request with the problem of err.
-func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	p := *asProblem(err)
-	p.Instance = r.URL.EscapedPath()
-	// A client that cancelled its request learns nothing from the log. A request
-	// that ran out of time shows that the store is slow.
-	if p.Status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) {
-		a.quiet.request(r.Context(), slog.LevelWarn, "HTTP request failed", r, p.Status, err)
-	}
-	for name, value := range p.headers {
-		w.Header().Set(name, value)
-	}
-	if p.Status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	a.write(w, r, p.Status, problemType, p)
 }

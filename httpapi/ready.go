@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,44 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
 )
-
-// Statuses of a check, worst last.
-const (
-	CheckOK      = "ok"
-	CheckWarning = "warning" // ready, but an operator should look
-	CheckFailing = "failing" // not ready
-)
-
-// Check is the state of one thing that the process depends on.
-type Check struct {
-	Status string `json:"status"`
-	Detail string `json:"detail,omitempty"`
-	TookMs int64  `json:"tookMs"`
-
-	// Clock: the server's time minus the local time, and how far the true offset may
-	// be from that.
-	OffsetMs      *float64 `json:"offsetMs,omitempty"`
-	UncertaintyMs *float64 `json:"uncertaintyMs,omitempty"`
-
-	// Backlog: the age of the oldest message in memory, by kind.
-	AgeMs map[string]int64 `json:"ageMs,omitempty"`
-	// Lock: whether this process holds it, and how long ago an attempt to acquire it
-	// was last answered.
-	Held       *bool  `json:"held,omitempty"`
-	TriedAgoMs *int64 `json:"triedAgoMs,omitempty"`
-	// Cycle: how long ago one last ended, in this process or, as far as this process
-	// saw, in another.
-	EndedAgoMs *int64 `json:"endedAgoMs,omitempty"`
-}
-
-// Readiness is the answer of /readyz.
-type Readiness struct {
-	Status string           `json:"status"`
-	Checks map[string]Check `json:"checks"`
-}
 
 // readyFor is how long a report is reused: frequent probes cost one round of checks
 // a second.
@@ -66,12 +29,10 @@ const readyTimeout = 5 * time.Second
 type readiness struct {
 	locks    lock.Store
 	pubsub   *pubsub.Client
-	topic    string // the topic that the process publishes to; "" for a process that consumes
-	meter    *meter.Meter
-	began    time.Time
+	topic    string         // the topic that the process publishes to; "" for a process that consumes
 	stopping func() error   // why the process is stopping, or nil
 	faults   func() []error // why it cannot consume; nil if it consumes nothing
-	depots   func() error   // which depots have no cycles; nil if it watches none
+	work
 
 	mu     sync.Mutex // held during a round of checks
 	last   Readiness
@@ -83,23 +44,7 @@ func newReadiness(cfg Config) *readiness {
 	if stopping == nil {
 		stopping = func() error { return nil }
 	}
-	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: stopping, faults: cfg.Faults, depots: cfg.Depots}
-}
-
-// readyz says whether the process can work: Firestore and Pub/Sub answer and the
-// clocks agree, an optimizer's cycles end, and every depot has cycles while orders wait
-// (F-OPT-06). It answers 503 if not, or if the process is stopping. A slow backlog or
-// lock is only a warning: taking a slow process out of service or restarting it does
-// not make it faster.
-//
-// Cost: 5 RPCs to Firestore, 5 reads, and one RPC to Pub/Sub for each subscription
-// or topic checked, at most once a second.
-func (a *API) readyz(ctx context.Context, _ *request) (any, error) {
-	report := a.ready.report(ctx)
-	if report.Status == CheckFailing {
-		return reply{http.StatusServiceUnavailable, report}, nil
-	}
-	return report, nil
+	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, stopping: stopping, faults: cfg.Faults, work: work{cfg.Meter, time.Now(), cfg.Depots}}
 }
 
 func (r *readiness) report(ctx context.Context) Readiness {
@@ -123,21 +68,10 @@ func (r *readiness) report(ctx context.Context) Readiness {
 	g.Go(func() error { messages = r.checkPubSub(ctx); return nil })
 	_ = g.Wait() // neither returns an error
 	r.last = Readiness{Checks: map[string]Check{"firestore": firestore, "pubsub": messages, "clock": clock}}
-	maps.Copy(r.last.Checks, r.checkWork(time.Now()))
+	maps.Copy(r.last.Checks, r.work.check(time.Now()))
 	r.last.Status = worst(r.last.Checks)
 	r.lastAt = time.Now()
 	return r.last
-}
-
-// worst is the status of the worst check.
-func worst(checks map[string]Check) string {
-	verdict := CheckOK
-	for _, c := range checks {
-		if c.Status == CheckFailing || c.Status == CheckWarning && verdict == CheckOK {
-			verdict = c.Status
-		}
-	}
-	return verdict
 }
 
 // checkFirestore measures the clock, which needs Firestore to answer.

@@ -41,7 +41,6 @@ var special = map[reflect.Type]schema{
 	typeOf[time.Time]():            {"type": "string", "format": "date-time"},
 	typeOf[entity.Number]():        {"oneOf": []schema{{"type": "number"}, {"type": "string", "enum": []string{"NaN", "Infinity", "-Infinity"}}}},
 	typeOf[[]byte]():               {"type": "string", "contentEncoding": "base64"},
-	typeOf[encoded]():              {"type": "string", "contentEncoding": "base64"},
 	typeOf[domain.DroneStatus]():   stored(domain.DroneStatuses),
 	typeOf[domain.OrderStatus]():   stored(domain.OrderStatuses),
 	typeOf[domain.MissionStatus](): stored(domain.MissionStatuses),
@@ -51,18 +50,8 @@ var special = map[reflect.Type]schema{
 	typeOf[operator.Subject]():     enum(operator.Subjects),
 }
 
-// composed is the schema of a type whose JSON form is made of other types; nil for others.
-func (s *schemas) composed(t reflect.Type) schema {
-	switch t {
-	case typeOf[pastEntity]():
-		return pastEntitySchema(s)
-	case typeOf[depotFields]():
-		return s.closed(typeOf[depotForm]())
-	case typeOf[warehouseFields]():
-		return s.closed(typeOf[warehouseForm]())
-	}
-	return nil
-}
+// described is a type that writes its own JSON form, or reads it.
+type described interface{ schema(*schemas) schema }
 
 // closed is the schema of a struct that is refused with other fields than its own.
 func (s *schemas) closed(t reflect.Type) schema {
@@ -92,8 +81,8 @@ func (s *schemas) of(t reflect.Type) schema {
 	if known, ok := special[t]; ok {
 		return known
 	}
-	if composed := s.composed(t); composed != nil {
-		return composed
+	if own, is := reflect.Zero(t).Interface().(described); is {
+		return own.schema(s)
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

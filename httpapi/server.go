@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// requestTimeout is how long the store may take to answer one request.
+const requestTimeout = 15 * time.Second
+
 // bounds limit what a slow or hostile client can take from the server. finish is how
 // long requests in progress may take once the server stops.
 type bounds struct {

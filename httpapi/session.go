@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi/identity"
@@ -28,15 +27,10 @@ func (a *API) session(ctx context.Context, _ *request) (session, error) {
 		until := caller.Until.UTC()
 		s.Expires = &until
 	}
-	for _, e := range a.fleetEndpoints() {
+	for _, e := range a.table {
 		if e.method != http.MethodGet && caller.May(e.role) {
 			s.Verbs = append(s.Verbs, verbOf(e.path))
 		}
 	}
 	return s, nil
-}
-
-// verbOf names the verb of a path: "orders hold" for /api/v1/orders/{id}/hold.
-func verbOf(path string) string {
-	return strings.NewReplacer("/api/v1/", "", "/{id}/", " ", "/", " ").Replace(path)
 }

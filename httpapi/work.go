@@ -25,23 +25,30 @@ const (
 	cyclesMissed = 3
 )
 
-// checkWork reports on the process's work: a State Manager's messages, sweeps and the
+// work is what a process does beside answering requests.
+type work struct {
+	meter  *meter.Meter
+	began  time.Time
+	depots func() error // which depots have no cycles; nil if it watches none
+}
+
+// check reports on the process's work: a State Manager's messages, sweeps and the
 // depots that it watches, an optimizer's cycles.
 //
 // Cost: no RPC.
-func (r *readiness) checkWork(now time.Time) map[string]Check {
+func (w *work) check(now time.Time) map[string]Check {
 	checks := map[string]Check{}
-	if backlogs := r.meter.Backlogs(); len(backlogs) > 0 {
+	if backlogs := w.meter.Backlogs(); len(backlogs) > 0 {
 		checks["backlog"] = checkBacklog(backlogs)
 	}
-	for name, l := range r.meter.Locks() {
-		checks["lock-"+name] = r.checkLock(name, l, now)
+	for name, l := range w.meter.Locks() {
+		checks["lock-"+name] = w.checkLock(name, l, now)
 	}
 	if _, plans := checks["lock-"+meter.LockCycle]; plans {
-		checks["cycle"] = r.checkCycles(now)
+		checks["cycle"] = w.checkCycles(now)
 	}
-	if r.depots != nil {
-		checks["depots"] = checkDepots(r.depots())
+	if w.depots != nil {
+		checks["depots"] = checkDepots(w.depots())
 	}
 	return checks
 }
@@ -63,8 +70,8 @@ func checkBacklog(backlogs map[string]*meter.Backlog) Check {
 
 // checkLock reports on a lock. Only the sweeper's can be late: it is the only one that
 // is acquired at short intervals for as long as the process runs.
-func (r *readiness) checkLock(name string, l *meter.Lock, now time.Time) Check {
-	held, ago := l.Held(), now.Sub(r.since(l.LastTried()))
+func (w *work) checkLock(name string, l *meter.Lock, now time.Time) Check {
+	held, ago := l.Held(), now.Sub(w.since(l.LastTried()))
 	inMs := ago.Milliseconds()
 	c := Check{Status: CheckOK, Held: &held, TriedAgoMs: &inMs}
 	if name == meter.LockSweeper && !held && ago > lockWarning {
@@ -74,14 +81,14 @@ func (r *readiness) checkLock(name string, l *meter.Lock, now time.Time) Check {
 	return c
 }
 
-func (r *readiness) checkCycles(now time.Time) Check {
-	ago := now.Sub(r.since(r.meter.Cycles.LastEnded()))
+func (w *work) checkCycles(now time.Time) Check {
+	ago := now.Sub(w.since(w.meter.Cycles.LastEnded()))
 	inMs := ago.Milliseconds()
 	c := Check{Status: CheckOK, EndedAgoMs: &inMs}
-	interval := cmp.Or(r.meter.Cycles.Period(), cycleInterval)
+	interval := cmp.Or(w.meter.Cycles.Period(), cycleInterval)
 	if ago > cyclesMissed*interval {
 		c.Status = CheckFailing
-		why := cmp.Or(r.meter.Cycles.Obstacle(), "the log says what fails")
+		why := cmp.Or(w.meter.Cycles.Obstacle(), "the log says what fails")
 		c.Detail = fmt.Sprintf("no cycle has ended for %s, more than %d intervals of %s: %s", ago.Truncate(time.Second), cyclesMissed, interval, why)
 	}
 	return c
@@ -95,9 +102,9 @@ func checkDepots(fault error) Check {
 }
 
 // since is t, or when the process began if t is zero.
-func (r *readiness) since(t time.Time) time.Time {
+func (w *work) since(t time.Time) time.Time {
 	if t.IsZero() {
-		return r.began
+		return w.began
 	}
 	return t
 }

@@ -58,8 +58,8 @@ func TestReadiness_ReportsLateWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := meter.New()
 			c.before(m)
-			r := &readiness{meter: m, began: began}
-			got := r.checkWork(began.Add(c.after))
+			r := &work{meter: m, began: began}
+			got := r.check(began.Add(c.after))
 			if len(got) != len(c.want) {
 				t.Errorf("checks %v, want %v", got, c.want)
 			}
@@ -79,9 +79,9 @@ func TestReadiness_ReportsLateWork(t *testing.T) {
 // without cycles.
 func TestReadiness_FailsForADepotWithoutCycles(t *testing.T) {
 	var fault error
-	r := &readiness{meter: meter.New(), depots: func() error { return fault }}
+	r := &work{meter: meter.New(), depots: func() error { return fault }}
 	for _, fault = range []error{nil, errors.New("no cycle at depot D1"), nil} {
-		c := r.checkWork(time.Now())["depots"]
+		c := r.check(time.Now())["depots"]
 		if ok := fault == nil; ok != (c.Status == CheckOK) || !ok && (c.Status != CheckFailing || c.Detail != fault.Error()) {
 			t.Errorf("watch error %v is reported as %+v", fault, c)
 		}
@@ -139,7 +139,7 @@ func TestReadiness_ReportsAgesAndHolders(t *testing.T) {
 	m.Backlog("decisions", time.Now)
 	m.Lock(meter.LockSweeper).Tried(time.Now(), true)
 	now := time.Now()
-	got := (&readiness{meter: m, began: now}).checkWork(now.Add(time.Second))
+	got := (&work{meter: m, began: now}).check(now.Add(time.Second))
 	if ages := got["backlog"].AgeMs; len(ages) != 2 || ages["orders"] < 1500 || ages["orders"] > 1510 || ages["decisions"] != 0 {
 		t.Errorf("ages %v", ages)
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,7 +9,59 @@ import (
 	"strings"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
 )
+
+// endpoint is one line of the table that the API is made of: routing, the answer to
+// a wrong method, the list of paths in a 404, who may call and the checks of the
+// request all follow from it. docs/recipes.md says how to add one.
+type endpoint struct {
+	method     string        // GET answers HEAD too
+	path       string        // pattern of http.ServeMux; {id} must be an entity's id
+	role       identity.Role // who may call it; "" for everybody
+	summary    string        // what it does, for the OpenAPI document
+	parameters []parameter   // what the query may hold
+	answer     answer
+}
+
+const (
+	get, post    = http.MethodGet, http.MethodPost
+	viewer, oper = identity.Viewer, identity.Operator
+)
+
+const (
+	// healthPath is the one path that answers whatever host a request names.
+	healthPath = "/healthz"
+	streamPath = "/api/v1/stream"
+)
+
+// answer is what an endpoint does. do returns what to write as JSON with status
+// 200, a reply to choose the status, or an http.Handler to write by itself.
+type answer struct {
+	body  func() body // what the JSON body is decoded into; nil if there is none
+	do    func(context.Context, *request) (any, error)
+	shape func(*schemas) content // what is written, for the OpenAPI document
+}
+
+// writes is the answer of a function that returns what to write as JSON.
+func writes[T any](do func(context.Context, *request) (T, error)) answer {
+	return answer{do: func(ctx context.Context, r *request) (any, error) { return do(ctx, r) }, shape: jsonOf[T]}
+}
+
+// jsonOf is the shape of a type's JSON form.
+func jsonOf[T any](s *schemas) content { return content{"application/json", s.of(typeOf[T]())} }
+
+// writesA is the answer of a function that writes another media type, or chooses its
+// status.
+func writesA(mediaType string, s schema, do func(context.Context, *request) (any, error)) answer {
+	return answer{do: do, shape: func(*schemas) content { return content{mediaType, s} }}
+}
+
+// reply is an answer with a status of its own.
+type reply struct {
+	status int
+	body   any
+}
 
 // request is a request that its endpoint's checks have accepted.
 type request struct {

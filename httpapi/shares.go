@@ -1,0 +1,32 @@
+package httpapi
+
+import (
+	"golang.org/x/sync/semaphore"
+
+	"github.com/dronefleet/dronefleet/app/live"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+)
+
+// streamShare is how many streams the callers of each role may have open together. A
+// fifth of them is left for the others.
+const streamShare = live.MaxViewers * 4 / 5
+
+// shares are the streams of each role.
+type shares struct{ viewers, operators *semaphore.Weighted }
+
+func newShares(each int64) shares {
+	return shares{semaphore.NewWeighted(each), semaphore.NewWeighted(each)}
+}
+
+// join takes a stream from the share of a caller's role. It returns nil if there is none,
+// else what gives it back.
+func (s shares) join(c identity.Caller) (left func()) {
+	share := s.viewers
+	if c.May(identity.Operator) {
+		share = s.operators
+	}
+	if !share.TryAcquire(1) {
+		return nil
+	}
+	return func() { share.Release(1) }
+}
