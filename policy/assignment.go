@@ -168,40 +168,6 @@ func snapshotTime(d domain.Decision, via Delivery, now time.Time) time.Time {
 	return earlier(d.SnapshotTime, latest)
 }
 
-// assign creates the mission, binds the drone and assigns the orders. It does not
-// touch the drone's LastUpdate: a report measured before the drone learns of the
-// mission still counts.
-func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now time.Time) Change {
-	r := &recorder{now: now, cause: domain.CauseDecision, decision: d.ID, cycle: d.CycleID}
-	m := domain.Mission{
-		ID: domain.MissionIDFor(d.ID), DroneID: d.DroneID, OrderIDs: d.OrderIDs, Route: d.Route,
-		Status: domain.MissionActive, StartTime: now,
-		EstimatedBatteryConsumption: d.EstimatedBatteryConsumption,
-		EstimatedDurationMinutes:    d.EstimatedDurationMinutes,
-		DecisionID:                  d.ID, CycleID: d.CycleID, Fence: d.Fence,
-		RouteRevision:  1,
-		CommandPending: true, CommandExpiresAt: now.Add(p.CommandLifetime),
-	}
-	r.mission(domain.Mission{}, &m, "")
-
-	before := *s.Drone
-	drone := before
-	drone.Status, drone.CurrentMissionID = domain.DroneMoving, m.ID
-	drone.MissionAcked, drone.MissionMoved, drone.NamedRevision = false, false, 0
-	drone.FreeAfter = m.CommandExpiresAt.Add(p.ClockError)
-	drone.FaultSince, drone.ParkedSince = time.Time{}, time.Time{}
-	drone.Homebound, drone.HomeboundSince = false, time.Time{}
-	r.drone(before, &drone, m.ID, "")
-
-	for _, id := range d.OrderIDs {
-		before := s.Orders[id]
-		o := before
-		o.Status, o.AssignedDroneID, o.AssignedMissionID = domain.OrderAssigned, d.DroneID, m.ID
-		r.order(before, &o, "")
-	}
-	return r.change
-}
-
 // FenceLess compares fences by value. They are decimal digits of any width;
 // the empty fence is below all.
 func FenceLess(a, b string) bool {

@@ -82,18 +82,10 @@ func (c Change) Merge(later Change) Change {
 	return c
 }
 
-func upsert[T any](list []T, v T, same func(T) bool) []T {
-	if i := slices.IndexFunc(list, same); i >= 0 {
-		list = slices.Clone(list)
-		list[i] = v
-		return list
-	}
-	return append(slices.Clip(list), v)
-}
-
 // recorder turns state changes into events and revisions, so that no policy can
-// change a state without an event.
+// change a state without an event. Changes of bindings go by its policy.
 type recorder struct {
+	DronePolicy
 	now    time.Time
 	cause  domain.Cause
 	change Change
@@ -163,4 +155,41 @@ func (r *recorder) note(o domain.Order, reason Reason, refused map[string]any) {
 		Cause: r.cause, Reason: string(reason), Time: r.now, OrderID: o.ID,
 		DroneID: o.AssignedDroneID, MissionID: o.AssignedMissionID, State: refused,
 	})
+}
+
+// keepMission writes a mission whose evidence grew, even if its state did not change.
+func (r *recorder) keepMission(m domain.Mission) {
+	r.change.Missions = upsert(r.change.Missions, m, func(x domain.Mission) bool { return x.ID == m.ID })
+}
+
+func upsert[T any](list []T, v T, same func(T) bool) []T {
+	if i := slices.IndexFunc(list, same); i >= 0 {
+		list = slices.Clone(list)
+		list[i] = v
+		return list
+	}
+	return append(slices.Clip(list), v)
+}
+
+func minus[T comparable](list, others []T) (rest []T) {
+	for _, x := range list {
+		if !slices.Contains(others, x) {
+			rest = append(rest, x)
+		}
+	}
+	return rest
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -9,52 +9,70 @@ import (
 // ClearDrone lifts the latch of an emergency; the drone's next report sets its
 // status.
 func ClearDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Time) (Change, error) {
-	switch {
-	case drone == nil:
-		return Change{}, reject(ReasonNotFound, string(id), "no such drone")
-	case !drone.EmergencyLatched:
-		return Change{}, reject(ReasonNotEmergency, string(id), "the drone is %s and has no emergency to clear", drone.Status)
-	}
-	d := *drone
-	d.EmergencyLatched, d.FaultSince = false, time.Time{}
-	if d.Bound() {
-		d.Status = domain.DroneMoving
-	} else {
-		d.Status = domain.DroneUnknown
-	}
-	return byOperator(*drone, d, why, now), nil
+	return commandDrone(drone, id, why, now, func(d *domain.Drone) error {
+		if !d.EmergencyLatched {
+			return reject(ReasonNotEmergency, string(id), "the drone is %s and has no emergency to clear", d.Status)
+		}
+		d.EmergencyLatched, d.FaultSince, d.Status = false, time.Time{}, domain.DroneUnknown
+		if d.Bound() {
+			d.Status = domain.DroneMoving
+		}
+		return nil
+	})
 }
 
 // GroundDrone keeps a drone from new missions, whatever it reports. It finishes the one
 // that it flies.
 func GroundDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Time) (Change, error) {
-	switch {
-	case drone == nil:
-		return Change{}, reject(ReasonNotFound, string(id), "no such drone")
-	case drone.Grounded:
-		return Change{}, reject(ReasonAlreadyGrounded, string(id), "%s", drone.GroundedReason)
-	}
-	d := *drone
-	d.Grounded, d.GroundedReason = true, why
-	return byOperator(*drone, d, why, now), nil
+	return commandDrone(drone, id, why, now, func(d *domain.Drone) error {
+		if d.Grounded {
+			return reject(ReasonAlreadyGrounded, string(id), "%s", d.GroundedReason)
+		}
+		d.Grounded, d.GroundedReason = true, why
+		return nil
+	})
 }
 
 // ReleaseDrone lets a grounded drone take missions again.
 func ReleaseDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Time) (Change, error) {
-	switch {
-	case drone == nil:
-		return Change{}, reject(ReasonNotFound, string(id), "no such drone")
-	case !drone.Grounded:
-		return Change{}, reject(ReasonNotGrounded, string(id), "the drone is %s and not grounded", drone.Status)
-	}
-	d := *drone
-	d.Grounded, d.GroundedReason = false, ""
-	return byOperator(*drone, d, why, now), nil
+	return commandDrone(drone, id, why, now, func(d *domain.Drone) error {
+		if !d.Grounded {
+			return reject(ReasonNotGrounded, string(id), "the drone is %s and not grounded", d.Status)
+		}
+		d.Grounded, d.GroundedReason = false, ""
+		return nil
+	})
 }
 
-// byOperator is an operator's change of a drone.
-func byOperator(before, after domain.Drone, why string, now time.Time) Change {
+// commandDrone is an operator's change of a drone.
+func commandDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Time, change func(*domain.Drone) error) (Change, error) {
+	if drone == nil {
+		return Change{}, reject(ReasonNotFound, string(id), "no such drone")
+	}
+	d := *drone
+	if err := change(&d); err != nil {
+		return Change{}, err
+	}
 	r := &recorder{now: now, cause: domain.CauseOperator}
-	r.drone(before, &after, after.CurrentMissionID, why)
+	r.drone(*drone, &d, d.CurrentMissionID, why)
+	return r.change, nil
+}
+
+// SetupDrone creates a drone with the properties that its reports do not carry:
+// home, capacity, consumption and charge rate. It is UNKNOWN until its first fresh IDLE. An
+// existing drone keeps its state.
+func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
+	r := &recorder{now: now, cause: domain.CauseSetup}
+	if existing == nil {
+		d.Status = domain.DroneUnknown
+		r.drone(domain.Drone{}, &d, "", "introduced")
+		return r.change
+	}
+	known := *existing
+	known.HomeDepotID, known.ShortName = d.HomeDepotID, d.ShortName
+	known.BatteryCapacityMah, known.ConsumptionPerKm = d.BatteryCapacityMah, d.ConsumptionPerKm
+	known.MaxFlightTimeMinutes, known.PayloadCapacityKg = d.MaxFlightTimeMinutes, d.PayloadCapacityKg
+	known.ChargeRate, known.ConsumptionPerKmKg = d.ChargeRate, d.ConsumptionPerKmKg
+	r.drone(*existing, &known, "", "")
 	return r.change
 }

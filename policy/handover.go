@@ -16,12 +16,11 @@ const (
 	ReasonTooManyHandOvers Reason = "TOO_MANY_HAND_OVERS"
 )
 
-// HandOverOrder makes another depot plan an order that waits. order is nil if there is
-// none; areas are those by now, by is the cycle that hands the order over. Only the
-// area that plans an order does: a cycle that began before the depots were regrouped leaves
-// it. No depot gets an order back, and an order is handed over domain.MaxHandOvers times at
-// most, so that it is not passed on for ever. A hand-over voids no plan: it happens beside
-// decisions about the order, of which the first to be applied wins.
+// HandOverOrder makes another depot plan an order that waits. order is nil if it is unknown;
+// areas are today's areas; by is the cycle handing over. Only the area that plans an order
+// may hand it over, not a cycle that began before the depots were regrouped. No depot gets an
+// order back, and domain.MaxHandOvers is the most there can be. A hand-over voids no plan: if
+// a decision about the order is applied first, that wins.
 func HandOverOrder(order *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (Change, error) {
 	id := string(h.OrderID)
 	from, planned := AreaOf(areas, h.From)

@@ -124,6 +124,18 @@ var hazards = []hazard{
 		w.expectDrone("D1", domain.DroneIdle, "")
 		w.expectOrder("O1", domain.OrderPending, false)
 	}},
+	{"a recalled mission that its drone never named keeps its orders while late reports may come", func(w *world) { // F-OPR-02 F-TEL-11
+		w.with(readyDrone("D1"), openOrder("O1", 0))
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		w.expectError(w.recallMission("M-X"), "")
+		w.says(26, domain.DroneIdle, "") // the command has expired
+		w.expectMission("M-X", domain.MissionActive, "")
+		w.expectOrder("O1", domain.OrderAssigned, false)
+		w.says(56, domain.DroneIdle, "")
+		w.expectMission("M-X", domain.MissionFailed, domain.FailureRecalled)
+		w.expectOrder("O1", domain.OrderPending, false)
+		w.expectDrone("D1", domain.DroneIdle, "")
+	}},
 	{"two overlapping cycles want one drone: the second is refused and its order served later", func(w *world) { // F-DEC-01, F-DEC-03
 		w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1)) // T0 A reads, T1 B reads
 		a, b := plan("A", "D1", "O1"), plan("B", "D1", "O2")

@@ -68,25 +68,16 @@ func DefaultLimits() Limits { return Limits{}.WithDefaults() }
 // WithDefaults replaces each field that is zero with the contract's value.
 func (l Limits) WithDefaults() Limits {
 	return Limits{
-		MaxFuture:        cmp.Or(l.MaxFuture, 5*time.Second),
-		ClockError:       cmp.Or(l.ClockError, 5*time.Second),
+		MaxFuture: cmp.Or(l.MaxFuture, 5*time.Second), ClockError: cmp.Or(l.ClockError, 5*time.Second),
 		StopRadiusMetres: cmp.Or(l.StopRadiusMetres, 75),
-		EmergencyBattery: cmp.Or(l.EmergencyBattery, 5),
-		MinBattery:       cmp.Or(l.MinBattery, 20),
-		MaxSilence:       cmp.Or(l.MaxSilence, 15*time.Second),
-		FaultGrace:       cmp.Or(l.FaultGrace, 30*time.Second),
-		LateGrace:        cmp.Or(l.LateGrace, 30*time.Second),
-		GhostGrace:       cmp.Or(l.GhostGrace, 30*time.Second),
-		GhostRevokeEvery: cmp.Or(l.GhostRevokeEvery, 10*time.Second),
-		IdleSilence:      cmp.Or(l.IdleSilence, 15*time.Second),
-		BoundSilence:     cmp.Or(l.BoundSilence, 2*time.Minute),
-		CommandLifetime:  cmp.Or(l.CommandLifetime, 20*time.Second),
-		StallFactor:      cmp.Or(l.StallFactor, 2),
-		StallFloor:       cmp.Or(l.StallFloor, 10*time.Minute),
-		QueueLimit:       cmp.Or(l.QueueLimit, 2*time.Hour),
-		MaxAge:           cmp.Or(l.MaxAge, 2*time.Minute),
-		CommitDelay:      cmp.Or(l.CommitDelay, 270*time.Second), // Firestore aborts transactions older than this
-		TurnTime:         cmp.Or(l.TurnTime, 30*time.Second),
-		MaxWait:          cmp.Or(l.MaxWait, 2*time.Hour),
+		EmergencyBattery: cmp.Or(l.EmergencyBattery, 5), MinBattery: cmp.Or(l.MinBattery, 20),
+		MaxSilence: cmp.Or(l.MaxSilence, 15*time.Second), IdleSilence: cmp.Or(l.IdleSilence, 15*time.Second), BoundSilence: cmp.Or(l.BoundSilence, 2*time.Minute),
+		FaultGrace: cmp.Or(l.FaultGrace, 30*time.Second), LateGrace: cmp.Or(l.LateGrace, 30*time.Second),
+		GhostGrace: cmp.Or(l.GhostGrace, 30*time.Second), GhostRevokeEvery: cmp.Or(l.GhostRevokeEvery, 10*time.Second),
+		CommandLifetime: cmp.Or(l.CommandLifetime, 20*time.Second),
+		StallFactor:     cmp.Or(l.StallFactor, 2), StallFloor: cmp.Or(l.StallFloor, 10*time.Minute), QueueLimit: cmp.Or(l.QueueLimit, 2*time.Hour),
+		MaxAge:      cmp.Or(l.MaxAge, 2*time.Minute),
+		CommitDelay: cmp.Or(l.CommitDelay, 270*time.Second), // Firestore aborts transactions older than this
+		TurnTime:    cmp.Or(l.TurnTime, 30*time.Second), MaxWait: cmp.Or(l.MaxWait, 2*time.Hour),
 	}
 }

@@ -12,6 +12,125 @@ import (
 // operator.
 const MaxAttempts = 3
 
+// assign creates the mission, binds the drone and assigns the orders. It does not
+// touch the drone's LastUpdate: a report measured before the drone learns of the
+// mission still counts.
+func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now time.Time) Change {
+	r := &recorder{now: now, cause: domain.CauseDecision, decision: d.ID, cycle: d.CycleID}
+	m := domain.Mission{
+		ID: domain.MissionIDFor(d.ID), DroneID: d.DroneID, OrderIDs: d.OrderIDs, Route: d.Route,
+		Status: domain.MissionActive, StartTime: now,
+		EstimatedBatteryConsumption: d.EstimatedBatteryConsumption,
+		EstimatedDurationMinutes:    d.EstimatedDurationMinutes,
+		DecisionID:                  d.ID, CycleID: d.CycleID, Fence: d.Fence,
+		RouteRevision:  1,
+		CommandPending: true, CommandExpiresAt: now.Add(p.CommandLifetime),
+	}
+	r.mission(domain.Mission{}, &m, "")
+
+	before := *s.Drone
+	drone := before
+	forget(&drone)
+	drone.Status, drone.CurrentMissionID = domain.DroneMoving, m.ID
+	drone.FreeAfter = m.CommandExpiresAt.Add(p.ClockError)
+	r.drone(before, &drone, m.ID, "")
+
+	r.assignOrders(s, d.OrderIDs, m)
+	return r.change
+}
+
+func (r *recorder) assignOrders(s DecisionState, ids []domain.OrderID, m domain.Mission) {
+	for _, id := range ids {
+		o := s.Orders[id]
+		o.Status, o.AssignedDroneID, o.AssignedMissionID = domain.OrderAssigned, m.DroneID, m.ID
+		r.order(s.Orders[id], &o, "")
+	}
+}
+
+// putBack makes an order wait again.
+func (r *recorder) putBack(o *domain.Order) {
+	o.Status, o.PendingSince = domain.OrderPending, r.now
+	o.AssignedDroneID, o.AssignedMissionID, o.Releasing = "", "", false
+}
+
+// prove applies what a report proves about the bound mission: its reached stops, their
+// effect on the orders, and its completion after the last order stop.
+func (r *recorder) prove(b *Binding, t domain.Telemetry, named bool) {
+	m := b.Mission
+	if m == nil || m.Status == domain.MissionFailed || !r.addEvidence(m, t, named) {
+		return
+	}
+	times := ReachTimes(*m)
+	for m.Status == domain.MissionActive && m.ReachedStops < len(times) {
+		i := m.ReachedStops
+		before := *m
+		m.ReachedStops++
+		r.mission(before, m, "")
+		r.serveStop(b, m.Route[i], times[i])
+	}
+	r.correctTimes(*m, b.Orders, times)
+	before := *m
+	if r.complete(b); m.Status != before.Status {
+		r.mission(before, m, "")
+	}
+	r.keepMission(*m)
+}
+
+// serveStop applies what reaching a stop means for its order.
+func (r *recorder) serveStop(b *Binding, stop domain.Waypoint, measured time.Time) {
+	o := b.Orders[stop.OrderID]
+	if o.AssignedMissionID != b.Mission.ID {
+		return
+	}
+	before := o
+	switch {
+	case stop.Type == domain.WaypointWarehousePickup && o.Status == domain.OrderAssigned:
+		o.Status, o.Releasing = domain.OrderInDelivery, false
+	case stop.Type == domain.WaypointHospitalDelivery && o.Status == domain.OrderInDelivery:
+		deliver(&o, measured, r.now)
+	default:
+		return
+	}
+	r.order(before, &o, "")
+	b.Orders[o.ID] = o
+}
+
+// correctTimes moves deliveries back to the earlier times that new evidence proves.
+func (r *recorder) correctTimes(m domain.Mission, orders map[domain.OrderID]domain.Order, times []time.Time) {
+	for i, at := range times {
+		stop := m.Route[i]
+		o := orders[stop.OrderID]
+		if stop.Type != domain.WaypointHospitalDelivery || o.Status != domain.OrderDelivered || o.AssignedMissionID != m.ID || !at.Before(o.DeliveredAt) {
+			continue
+		}
+		before := o
+		deliver(&o, at, r.now)
+		r.order(before, &o, "delivered earlier, by a late report")
+		orders[o.ID] = o
+	}
+}
+
+// deliver marks an order as delivered at a time of the drone's clock.
+func deliver(o *domain.Order, measured, now time.Time) {
+	o.Status, o.DeliveredAt = domain.OrderDelivered, earlier(measured, now)
+	o.Late = !o.Deadline.IsZero() && o.DeliveredAt.After(o.Deadline)
+}
+
+// complete ends a mission that has nothing left to pick up or deliver, unless its drone
+// may still fly to orders that an amendment adds. From then on the drone flies home.
+func (r *recorder) complete(b *Binding) {
+	m := b.Mission
+	if m.Status != domain.MissionActive || !m.LastOrderStopReached() || m.AwaitsAdded() {
+		return
+	}
+	if m.Amendment != nil { // it only takes away, and nothing is left to take
+		m.EarlierRoutes = withEarlier(m.EarlierRoutes, m.Amendment.Revision, sharedIndexes(*m))
+		m.Amendment = nil
+	}
+	m.Status, m.EndTime = domain.MissionCompleted, r.now
+	b.Drone.Homebound, b.Drone.HomeboundSince = true, r.now
+}
+
 // failMission ends the bound, active mission: its orders go back to the pool
 // or to an operator, and the drone is owed a revocation. The drone stays bound;
 // see unbind. failed is why the mission failed; empty if it was over before.
@@ -40,67 +159,83 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed 
 		case domain.OrderPending, domain.OrderSolving, domain.OrderDelivered, domain.OrderCancelled:
 			continue
 		}
-		o.Status, o.PendingSince = domain.OrderPending, r.now
-		o.AssignedDroneID, o.AssignedMissionID, o.Releasing = "", "", false
+		r.putBack(&o)
 		r.order(before, &o, string(reason))
 		b.Orders[id] = o
 	}
 	before := *m
 	m.Status, m.FailureReason, m.EndTime = domain.MissionFailed, reason, r.now
-	m.CommandPending, m.RevokePending = false, true
+	revoke(m)
 	r.mission(before, m, string(reason))
 	return string(reason)
 }
 
-// unbind frees the drone of its mission and remembers a failure, by which its
-// ghost is told later.
-func unbind(b *Binding, now time.Time) {
-	d := &b.Drone
-	if b.Mission != nil && b.Mission.Status == domain.MissionFailed {
-		rememberFailure(d, d.CurrentMissionID, now)
-	}
-	d.CurrentMissionID = ""
-	d.MissionAcked, d.MissionMoved, d.NamedRevision = false, false, 0
-	d.FreeAfter, d.FaultSince, d.ParkedSince = time.Time{}, time.Time{}, time.Time{}
-	d.Homebound, d.HomeboundSince = false, time.Time{}
+// left reports whether a report that does not name the bound mission shows that the
+// drone has left it: one in flight only if the mission was revoked.
+func left(b Binding, claim domain.DroneStatus) bool {
+	m := b.Mission
+	return isParked(claim) || isFlying(claim) && b.Drone.MissionAcked && m != nil && m.Status == domain.MissionActive && m.Revoked()
 }
 
-// rememberFailure notes the latest failed mission of a drone.
-func rememberFailure(d *domain.Drone, id domain.MissionID, now time.Time) {
-	d.FailedMissions = append(slices.Clip(d.FailedMissions), domain.FailedMission{ID: id, FailedAt: now})
-	if n := len(d.FailedMissions) - domain.MaxFailedMissions; n > 0 {
-		d.FailedMissions = slices.Clone(d.FailedMissions[n:])
+// failureOf is why a mission that its drone left has failed.
+func failureOf(m *domain.Mission, reason domain.FailureReason) domain.FailureReason {
+	if m != nil && m.Status == domain.MissionActive && m.Revoked() {
+		return domain.FailureRecalled
+	}
+	return reason
+}
+
+// leave ends the mission of a drone that has left it with stops missing. If only stops
+// are missing that an amendment added, the mission is COMPLETED without them; it keeps the
+// amendment, since late reports may show that they were served.
+func (r *recorder) leave(b *Binding, reason domain.FailureReason) (failed string) {
+	m := b.Mission
+	if m == nil || m.Status != domain.MissionActive || !m.LastOrderStopReached() || !m.AwaitsAdded() {
+		return r.failMission(b, reason)
+	}
+	before := *m
+	r.unassignAdded(b, *m.Amendment)
+	m.Status, m.EndTime = domain.MissionCompleted, r.now
+	m.CommandPending = false
+	r.mission(before, m, string(ReasonAmendmentVoid))
+	return ""
+}
+
+// unassignAdded makes the orders wait that an amendment added and that the drone has not
+// picked up.
+func (r *recorder) unassignAdded(b *Binding, a domain.Amendment) {
+	for _, id := range a.AddedIDs {
+		if o := b.Orders[id]; o.AssignedMissionID == b.Mission.ID && o.Status == domain.OrderAssigned {
+			r.unassign(b, o, o, ReasonAmendmentVoid)
+		}
 	}
 }
 
-// serveStop applies what reaching a stop means for its order.
-func (r *recorder) serveStop(b *Binding, stop domain.Waypoint, measured time.Time) {
-	o := b.Orders[stop.OrderID]
-	if o.AssignedMissionID != b.Mission.ID {
-		return
-	}
-	before := o
-	switch {
-	case stop.Type == domain.WaypointWarehousePickup && o.Status == domain.OrderAssigned:
-		o.Status, o.Releasing = domain.OrderInDelivery, false
-	case stop.Type == domain.WaypointHospitalDelivery && o.Status == domain.OrderInDelivery:
-		deliver(&o, measured, r.now)
-	default:
-		return
-	}
-	r.order(before, &o, "")
-	b.Orders[o.ID] = o
+// unassign takes an order from the bound mission. It does not count as a failed attempt.
+func (r *recorder) unassign(b *Binding, before, o domain.Order, reason Reason) {
+	r.putBack(&o)
+	r.order(before, &o, string(reason))
+	delete(b.Orders, o.ID)
+	b.Mission.OrderIDs = minus(b.Mission.OrderIDs, []domain.OrderID{o.ID})
 }
 
-// withdrawOrder takes a cancelled order out of the bound mission. The order
-// itself is already recorded as cancelled.
-func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime, clockError time.Duration) {
+// withdrawOrder takes an order out of the bound mission, and out of the binding: what
+// became of it is recorded already.
+func (r *recorder) withdrawOrder(from Binding, id domain.OrderID) {
+	b := from.clone()
+	delete(b.Orders, id)
+	r.shorten(&b, id)
+	r.drone(from.Drone, &b.Drone, from.Drone.CurrentMissionID, string(domain.FailureWithdrawn))
+}
+
+// shorten takes an order out of the bound mission's routes. A mission that has no other fails.
+func (r *recorder) shorten(b *Binding, id domain.OrderID) {
 	m := b.Mission
 	if m == nil || m.Status != domain.MissionActive || !slices.Contains(m.OrderIDs, id) {
 		return
 	}
 	before := *m
-	m.OrderIDs = slices.DeleteFunc(slices.Clone(m.OrderIDs), func(x domain.OrderID) bool { return x == id })
+	m.OrderIDs = minus(m.OrderIDs, []domain.OrderID{id})
 	if len(m.OrderIDs) == 0 {
 		m.OrderIDs = before.OrderIDs // kept for the auditor
 		r.failMission(b, domain.FailureWithdrawn)
@@ -117,17 +252,42 @@ func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime,
 	m.Route, m.DroppedStops = withoutOrder(m.Route, m.DroppedStops, m.ReachedStops, id)
 	// The drone is owed the shorter route, if only to fly home.
 	if !m.Revoked() {
-		oweCommand(m, r.now.Add(commandLifetime))
+		oweCommand(m, r.now.Add(r.CommandLifetime))
 	}
-	if r.settle(b); m.Status == domain.MissionActive && !b.Drone.MissionAcked {
-		b.Drone.FreeAfter = m.CommandExpiresAt.Add(clockError)
+	if r.complete(b); m.Status == domain.MissionActive && !b.Drone.MissionAcked {
+		b.Drone.FreeAfter = m.CommandExpiresAt.Add(r.ClockError)
 	}
 	r.mission(before, m, string(domain.FailureWithdrawn))
 }
 
-// oweCommand makes the mission owe its drone a command that expires at the given
-// time, or just after the one before it: by that a drone tells them apart when
-// they come out of order, though the clocks they are dated by differ.
+// unbind frees the drone of its mission. It remembers one that failed, in case the drone
+// flies on as a ghost.
+func unbind(b *Binding, now time.Time) {
+	d := &b.Drone
+	if b.Mission != nil && b.Mission.Status == domain.MissionFailed {
+		rememberFailure(d, d.CurrentMissionID, now)
+	}
+	forget(d)
+}
+
+// forget clears what a drone's document says about a mission.
+func forget(d *domain.Drone) {
+	d.CurrentMissionID = ""
+	d.MissionAcked, d.MissionMoved, d.NamedRevision = false, false, 0
+	d.FreeAfter, d.FaultSince, d.ParkedSince = time.Time{}, time.Time{}, time.Time{}
+	d.Homebound, d.HomeboundSince = false, time.Time{}
+}
+
+// rememberFailure notes the latest failed mission of a drone.
+func rememberFailure(d *domain.Drone, id domain.MissionID, now time.Time) {
+	d.FailedMissions = append(slices.Clip(d.FailedMissions), domain.FailedMission{ID: id, FailedAt: now})
+	if n := len(d.FailedMissions) - domain.MaxFailedMissions; n > 0 {
+		d.FailedMissions = slices.Clone(d.FailedMissions[n:])
+	}
+}
+
+// oweCommand queues a command for the drone. It expires at the given time, but later than
+// the command before it: by that a drone orders commands that overtake each other.
 func oweCommand(m *domain.Mission, expires time.Time) {
 	if next := m.CommandExpiresAt.Add(time.Microsecond); next.After(expires) {
 		expires = next
@@ -135,9 +295,5 @@ func oweCommand(m *domain.Mission, expires time.Time) {
 	m.CommandPending, m.CommandPublishedAt, m.CommandExpiresAt = true, time.Time{}, expires
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+// revoke queues a revocation for the drone. It replaces a command that was not sent.
+func revoke(m *domain.Mission) { m.CommandPending, m.RevokePending = false, true }

@@ -23,7 +23,7 @@ func DefaultOrderPolicy() OrderPolicy { return OrderPolicy{Limits: DefaultLimits
 // published is the message's publish time. A Rejection may come with a change:
 // the note that records it.
 func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req domain.OrderRequest, published, now time.Time) (Change, error) {
-	r := &recorder{now: now, cause: domain.CauseOrder}
+	r := p.recorder(now, domain.CauseOrder)
 	if req.Cancel {
 		return p.cancel(r, order, binding, req.ID, "requested")
 	}
@@ -63,6 +63,10 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		r.note(*order, ReasonOrderConflict, domain.RefusedState(hash))
 		return r.change, reject(ReasonOrderConflict, string(req.ID), "the content differs and the order is already %s", order.Status)
 	}
+}
+
+func (p OrderPolicy) recorder(now time.Time, cause domain.Cause) *recorder {
+	return &recorder{DronePolicy: DronePolicy{p.Limits}, now: now, cause: cause}
 }
 
 // NeedsBinding reports whether IngestOrder needs the order's mission and drone.
@@ -113,11 +117,7 @@ func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, 
 	o.AssignedDroneID, o.AssignedMissionID, o.Releasing = "", "", false
 	r.order(*order, &o, why)
 	if order.Status == domain.OrderAssigned && binding != nil && binding.Mission != nil && binding.Mission.ID == order.AssignedMissionID {
-		b := binding.clone()
-		delete(b.Orders, id) // it has ended: the mission's end must not touch it
-		before, mission := b.Drone, b.Drone.CurrentMissionID
-		r.withdrawOrder(&b, id, p.CommandLifetime, p.ClockError)
-		r.drone(before, &b.Drone, mission, string(domain.FailureWithdrawn))
+		r.withdrawOrder(*binding, id)
 	}
 	return r.change, nil
 }
@@ -127,39 +127,32 @@ func (p OrderPolicy) CancelByOperator(order *domain.Order, binding *Binding, id 
 	if order == nil {
 		return Change{}, reject(ReasonNotFound, string(id), "no such order")
 	}
-	return p.cancel(&recorder{now: now, cause: domain.CauseOperator}, order, binding, id, why)
+	return p.cancel(p.recorder(now, domain.CauseOperator), order, binding, id, why)
 }
 
 // HoldOrder hides a pending order from every cycle until it is released.
 func HoldOrder(order *domain.Order, id domain.OrderID, why string, now time.Time) (Change, error) {
-	switch {
-	case order == nil:
-		return Change{}, reject(ReasonNotFound, string(id), "no such order")
-	case order.Status != domain.OrderPending:
-		return Change{}, reject(ReasonNotPending, string(id), "the order is %s; only a PENDING one can be held", order.Status)
-	case order.Held:
-		return Change{}, reject(ReasonAlreadyHeld, string(id), "")
-	}
-	o := *order
-	o.Held, o.HeldReason = true, why
-	r := &recorder{now: now, cause: domain.CauseOperator}
-	r.order(*order, &o, why)
-	return r.change, nil
+	return commandOrder(order, id, why, now, func(o *domain.Order) error {
+		switch {
+		case o.Status != domain.OrderPending:
+			return reject(ReasonNotPending, string(id), "the order is %s; only a PENDING one can be held", o.Status)
+		case o.Held:
+			return reject(ReasonAlreadyHeld, string(id), "")
+		}
+		o.Held, o.HeldReason = true, why
+		return nil
+	})
 }
 
 // ReleaseOrder makes a held order visible to cycles again and resets its attempts.
 func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.Time) (Change, error) {
-	switch {
-	case order == nil:
-		return Change{}, reject(ReasonNotFound, string(id), "no such order")
-	case order.Status != domain.OrderPending || !order.Held:
-		return Change{}, reject(ReasonNotHeld, string(id), "the order is %s and not held", order.Status)
-	}
-	o := *order
-	o.Held, o.HeldReason, o.Attempts, o.PendingSince = false, "", 0, now
-	r := &recorder{now: now, cause: domain.CauseOperator}
-	r.order(*order, &o, why)
-	return r.change, nil
+	return commandOrder(order, id, why, now, func(o *domain.Order) error {
+		if o.Status != domain.OrderPending || !o.Held {
+			return reject(ReasonNotHeld, string(id), "the order is %s and not held", o.Status)
+		}
+		o.Held, o.HeldReason, o.Attempts, o.PendingSince = false, "", 0, now
+		return nil
+	})
 }
 
 // SetPriority gives an open order another priority; its deadline stays. Plans that are
@@ -190,13 +183,22 @@ func SetDeadline(order *domain.Order, id domain.OrderID, deadline time.Time, why
 
 // adjust is an operator's change of an order that is neither delivered nor cancelled.
 func adjust(order *domain.Order, id domain.OrderID, why string, now time.Time, change func(*domain.Order) error) (Change, error) {
-	switch {
-	case order == nil:
+	return commandOrder(order, id, why, now, func(o *domain.Order) error {
+		switch o.Status {
+		case domain.OrderDelivered:
+			return reject(ReasonAlreadyDelivered, string(id), "delivered %s", o.DeliveredAt.UTC().Format(time.RFC3339))
+		case domain.OrderCancelled:
+			return reject(ReasonAlreadyCancelled, string(id), "")
+		case domain.OrderPending, domain.OrderSolving, domain.OrderAssigned, domain.OrderInDelivery:
+		}
+		return change(o)
+	})
+}
+
+// commandOrder is an operator's change of an order.
+func commandOrder(order *domain.Order, id domain.OrderID, why string, now time.Time, change func(*domain.Order) error) (Change, error) {
+	if order == nil {
 		return Change{}, reject(ReasonNotFound, string(id), "no such order")
-	case order.Status == domain.OrderDelivered:
-		return Change{}, reject(ReasonAlreadyDelivered, string(id), "delivered %s", order.DeliveredAt.UTC().Format(time.RFC3339))
-	case order.Status == domain.OrderCancelled:
-		return Change{}, reject(ReasonAlreadyCancelled, string(id), "")
 	}
 	o := *order
 	if err := change(&o); err != nil {

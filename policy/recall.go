@@ -49,33 +49,14 @@ func (b Binding) aboard() bool {
 	return false
 }
 
-// revoke makes the mission owe its drone the word to give it up. A command that was not
-// sent is not owed any more.
-func revoke(m *domain.Mission) { m.CommandPending, m.RevokePending = false, true }
-
 // remindRecalled tells the drone of a recalled mission to give it up: once nothing is
 // aboard, and again while the drone still names the mission.
-func (r *recorder) remindRecalled(p DronePolicy, b *Binding) {
+func (r *recorder) remindRecalled(b *Binding) {
 	m := b.Mission
 	if m == nil || m.Status != domain.MissionActive || !b.recalled() || m.RevokePending || b.aboard() ||
-		r.now.Sub(m.RevokePublishedAt) < p.GhostRevokeEvery {
+		r.now.Sub(m.RevokePublishedAt) < r.GhostRevokeEvery {
 		return
 	}
 	revoke(m)
 	r.keepMission(*m)
-}
-
-// left reports whether a report that does not name the bound mission shows that the
-// drone has left it: one in flight only if the mission was revoked.
-func left(b Binding, claim domain.DroneStatus) bool {
-	m := b.Mission
-	return isParked(claim) || isFlying(claim) && b.Drone.MissionAcked && m != nil && m.Status == domain.MissionActive && m.Revoked()
-}
-
-// failureOf is why a mission that its drone left has failed.
-func failureOf(m *domain.Mission, reason domain.FailureReason) domain.FailureReason {
-	if m != nil && m.Status == domain.MissionActive && m.Revoked() {
-		return domain.FailureRecalled
-	}
-	return reason
 }

@@ -146,23 +146,3 @@ func (c decisionCase) standbyTooLow() string {
 	}
 	return fmt.Sprintf("drone %s has %.1f %% and would have %.1f %% on the way or at the depot after it, under %.0f %%", d.ID, d.Battery, lowest, least)
 }
-
-// waits reports whether the mission's drone is to wait past a time.
-func waits(m domain.Mission, t time.Time) bool {
-	for _, stop := range m.Route[min(m.ReachedStops, len(m.Route)):] {
-		if stop.Type == domain.WaypointWait && stop.WaitUntil.After(t) {
-			return true
-		}
-	}
-	return false
-}
-
-// dutyDone reports whether a report shows by itself that a stop to charge or wait at is
-// done. A drone that counts its stops says so; one that does not has waited when the time
-// has come, and has charged if it has left the mission with the charge.
-func dutyDone(stop domain.Waypoint, t domain.Telemetry, named bool) bool {
-	if stop.Type == domain.WaypointWait {
-		return !t.Timestamp.Before(stop.WaitUntil)
-	}
-	return !named && t.Battery >= stop.ChargeToPercent
-}

@@ -21,17 +21,18 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 		return Change{}
 	}
 	before := *d
-	r := &recorder{now: now, cause: domain.CauseSweeper}
+	r := &recorder{DronePolicy: p, now: now, cause: domain.CauseSweeper}
 	var reason domain.FailureReason
 	end := r.failMission
 	active := m.Status == domain.MissionActive
 	switch {
-	case now.Sub(lastSign(*d, *m)) >= p.BoundSilence:
+	// A drone assigned just before it fell silent gets the whole interval.
+	case now.Sub(later(d.SeenAt, m.StartTime)) >= p.BoundSilence:
 		reason, d.Status = domain.FailureContactLost, domain.DroneUnknown
 	case active && !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:
 		reason = domain.FailureDroneFault
 	case active && !d.ParkedSince.IsZero() && now.Sub(d.ParkedSince) >= p.LateGrace+p.ClockError:
-		reason, d.Status, end = failureOf(m, domain.FailureAbortedByDrone), domain.DroneUnknown, r.endLeft
+		reason, d.Status, end = failureOf(m, domain.FailureAbortedByDrone), domain.DroneUnknown, r.leave
 		if d.ReportedStatus == domain.DroneCharging {
 			d.Status = domain.DroneCharging
 		}
@@ -75,22 +76,6 @@ func SweepUnflown(m domain.Mission, orders map[domain.OrderID]domain.Order, dron
 	return r.change
 }
 
-// lastSign is the drone's last sign of life, no earlier than the mission's start:
-// a drone assigned just before it fell silent gets the whole interval.
-func lastSign(d domain.Drone, m domain.Mission) time.Time {
-	if d.SeenAt.Before(m.StartTime) {
-		return m.StartTime
-	}
-	return d.SeenAt
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // stallLimit is how long the mission may take in all. It is at least BoundSilence:
 // the command of a mission of a few seconds may still be on its way. A drone at its charging
 // stop gets more time, because an estimate cannot know how long other drones occupy the
@@ -110,23 +95,13 @@ func (p DronePolicy) stallLimit(d domain.Drone, m domain.Mission) time.Duration 
 	return max(time.Duration(limit), p.BoundSilence) + queue
 }
 
-// queues reports whether a drone is where it is to charge next, in a slot or waiting for one.
-func (p DronePolicy) queues(d domain.Drone, m domain.Mission) bool {
-	for _, stop := range m.Route[min(m.ReachedStops, len(m.Route)):] {
-		if stop.Type != domain.WaypointDepotStart {
-			return stop.Type == domain.WaypointCharge && d.Position.DistanceMetres(stop.Position) <= p.StopRadiusMetres
-		}
-	}
-	return false
-}
-
 // SweepIdle makes a silent idle drone UNKNOWN, so that no cycle plans with it.
 func (p DronePolicy) SweepIdle(d domain.Drone, now time.Time) Change {
 	if d.Bound() || d.Status != domain.DroneIdle || now.Sub(d.SeenAt) < p.IdleSilence {
 		return Change{}
 	}
 	before := d
-	r := &recorder{now: now, cause: domain.CauseSweeper}
+	r := &recorder{DronePolicy: p, now: now, cause: domain.CauseSweeper}
 	d.Status = domain.DroneUnknown
 	r.drone(before, &d, "", silence(before))
 	return r.change
@@ -146,24 +121,5 @@ func SweepOrder(o domain.Order, now time.Time) Change {
 	r := &recorder{now: now, cause: domain.CauseSweeper}
 	o.Late = true
 	r.order(before, &o, "past its deadline")
-	return r.change
-}
-
-// SetupDrone creates a drone with the properties that its reports do not carry:
-// home, capacity, consumption and charge rate. It is UNKNOWN until its first fresh IDLE. An
-// existing drone keeps its state.
-func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
-	r := &recorder{now: now, cause: domain.CauseSetup}
-	if existing == nil {
-		d.Status = domain.DroneUnknown
-		r.drone(domain.Drone{}, &d, "", "introduced")
-		return r.change
-	}
-	known := *existing
-	known.HomeDepotID, known.ShortName = d.HomeDepotID, d.ShortName
-	known.BatteryCapacityMah, known.ConsumptionPerKm = d.BatteryCapacityMah, d.ConsumptionPerKm
-	known.MaxFlightTimeMinutes, known.PayloadCapacityKg = d.MaxFlightTimeMinutes, d.PayloadCapacityKg
-	known.ChargeRate, known.ConsumptionPerKmKg = d.ChargeRate, d.ConsumptionPerKmKg
-	r.drone(*existing, &known, "", "")
 	return r.change
 }

@@ -1,0 +1,150 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// A mission can be changed under way (F-AMD-01 to 05). Until the drone names the new revision
+// it may fly either route. So the mission owns the orders of both: added ones at once,
+// released ones until the drone confirms. A drone that names another revision after the
+// command has expired will never fly the new one.
+
+// ReasonAmendmentVoid is why orders that an amendment added wait again, and ReasonReleased
+// why those that it took away do.
+const (
+	ReasonAmendmentVoid Reason = "AMENDMENT_VOID"
+	ReasonReleased      Reason = "RELEASED"
+)
+
+// amend writes a decided amendment: the added orders are bound, and those that are taken
+// away are marked. The drone's document changes with its mission.
+func (p MissionAssignmentPolicy) amend(c decisionCase, entry *domain.LedgerEntry) Change {
+	r := &recorder{now: c.now, cause: domain.CauseDecision, decision: c.decision.ID, cycle: c.decision.CycleID}
+	before, d := *c.Mission, c.decision
+	m := before
+	a := domain.Amendment{
+		Revision: m.LatestRevision() + 1, Route: d.Route, AddedIDs: c.added(), ReleasedIDs: c.released(),
+		EstimatedBatteryConsumption: d.EstimatedBatteryConsumption, EstimatedDurationMinutes: d.EstimatedDurationMinutes,
+		DecisionID: d.ID, DecidedAt: c.now,
+	}
+	entry.Revision, entry.AddedIDs, entry.ReleasedIDs = a.Revision, a.AddedIDs, a.ReleasedIDs
+	m.Amendment = &a
+	m.OrderIDs = append(slices.Clone(m.OrderIDs), a.AddedIDs...)
+	oweCommand(&m, c.now.Add(p.CommandLifetime))
+	r.mission(before, &m, "")
+	drone := *c.Drone
+	r.drone(drone, &drone, m.ID, "")
+	r.assignOrders(c.DecisionState, a.AddedIDs, m)
+	for _, id := range a.ReleasedIDs {
+		before := c.Orders[id]
+		if before.Status != domain.OrderAssigned || before.AssignedMissionID != m.ID {
+			continue
+		}
+		o := before
+		o.Releasing = true
+		r.order(before, &o, "")
+	}
+	return r.change
+}
+
+// checkRoute refuses a report that names a revision which its mission never had, or did not
+// have yet when the drone measured, or that counts more stops than the revision has.
+func (p DronePolicy) checkRoute(m domain.Mission, t domain.Telemetry) error {
+	a := m.Amendment
+	switch {
+	case t.MissionRevision > max(m.LatestRevision(), 1):
+		return reject(ReasonUnknownRevision, string(t.DroneID), "mission_revision is %d; mission %s has had %d", t.MissionRevision, m.ID, m.LatestRevision())
+	case a != nil && t.MissionRevision == a.Revision && t.Timestamp.Before(a.DecidedAt.Add(-2*p.ClockError)): // the drone's clock and the decider's
+		return reject(ReasonUnknownRevision, string(t.DroneID), "mission_revision is %d, which was decided %s after the report was measured; check the drone's clock",
+			t.MissionRevision, a.DecidedAt.Sub(t.Timestamp).Round(time.Millisecond))
+	}
+	if n, known := routeStops(m, t.MissionRevision); known && t.CompletedStops != nil && *t.CompletedStops > n {
+		return reject(ReasonTooManyStops, string(t.DroneID), "completed_stops is %d; the route of mission %s has %d stops", *t.CompletedStops, m.ID, n)
+	}
+	return nil
+}
+
+// heedRevision applies what a report that names the bound mission says about its
+// amendment: naming it puts it in force, naming another after its command has expired
+// makes it void.
+func (r *recorder) heedRevision(b *Binding, t domain.Telemetry) {
+	m := b.Mission
+	if m == nil || m.Status != domain.MissionActive || m.Amendment == nil {
+		return
+	}
+	switch {
+	case t.MissionRevision == m.Amendment.Revision:
+		r.confirmAmendment(b)
+	case t.Timestamp.After(m.CommandExpiresAt.Add(r.ClockError)):
+		r.voidAmendment(b)
+	}
+}
+
+// confirmAmendment puts the amendment in force. Orders that it took away wait from now on.
+// One that was picked up meanwhile, as far as the store knows, waits for an operator: the
+// drone says that it flies without it.
+func (r *recorder) confirmAmendment(b *Binding) {
+	m := b.Mission
+	before, a := *m, *m.Amendment
+	adopt(m)
+	for _, id := range a.ReleasedIDs {
+		o := b.Orders[id]
+		if o.AssignedMissionID != m.ID || o.Status != domain.OrderAssigned && o.Status != domain.OrderInDelivery {
+			continue
+		}
+		before := o
+		if o.Status == domain.OrderInDelivery {
+			o.Held, o.HeldReason = true, fmt.Sprintf("the parcel may be aboard drone %s, which flies revision %d without it", m.DroneID, a.Revision)
+		}
+		r.unassign(b, before, o, ReasonReleased)
+	}
+	r.complete(b)
+	r.mission(before, m, "")
+}
+
+// voidAmendment leaves the old revision in force. The drone is told again what that is: it
+// may have missed a command that the amendment's replaced.
+func (r *recorder) voidAmendment(b *Binding) {
+	m := b.Mission
+	before, a := *m, *m.Amendment
+	m.EarlierRoutes = withEarlier(m.EarlierRoutes, a.Revision, sharedIndexes(*m))
+	m.Amendment = nil
+	r.unassignAdded(b, a)
+	for _, id := range a.ReleasedIDs {
+		if o := b.Orders[id]; o.Releasing {
+			before := o
+			o.Releasing = false
+			r.order(before, &o, string(ReasonAmendmentVoid))
+			b.Orders[id] = o
+		}
+	}
+	if !m.Revoked() {
+		oweCommand(m, r.now.Add(r.CommandLifetime))
+	}
+	r.complete(b)
+	r.mission(before, m, string(ReasonAmendmentVoid))
+}
+
+// adopt makes the amendment's route the one in force. Sightings of stops that both routes
+// begin with stay.
+func adopt(m *domain.Mission) {
+	a := *m.Amendment
+	from, to := commandedIndexes(m.Route, m.DroppedStops), commandedIndexes(a.Route, a.DroppedStops)
+	same := sharedStops(m.Route, a.Route)
+	var sightings []domain.Sighting
+	for _, s := range m.Sightings {
+		if i := slices.Index(from, s.Stop); i >= 0 && i < same {
+			s.Stop = to[i]
+			sightings = append(sightings, s)
+		}
+	}
+	m.EarlierRoutes = withEarlier(m.EarlierRoutes, m.RouteRevision, sharedIndexes(*m))
+	m.RouteRevision, m.Route, m.DroppedStops = a.Revision, a.Route, a.DroppedStops
+	m.Sightings, m.ReachedStops = sightings, min(m.ReachedStops, same)
+	m.EstimatedBatteryConsumption, m.EstimatedDurationMinutes = a.EstimatedBatteryConsumption, a.EstimatedDurationMinutes
+	m.Amendment, m.AmendedAt = nil, a.DecidedAt
+}
