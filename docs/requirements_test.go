@@ -15,7 +15,7 @@ import (
 var (
 	// An id as code cites it. Lock decisions (D11) are left out: drones in
 	// tests are called so too.
-	citation = regexp.MustCompile(`\b([FLEP]-[A-Z]+-[0-9]{2}|B-[0-9]{2}|I[1-9])\b`)
+	citation = regexp.MustCompile(`\b([FLEP]-[A-Z]+-[0-9]{2}|B-[0-9]{2}|I[1-9][0-9]?)\b`)
 	// A line that explains one.
 	explained = regexp.MustCompile(`(?m)^\| ([A-Z][-A-Z0-9]*[0-9]) \|(?: [MS] \|)? \S.* \|$`)
 )

@@ -51,6 +51,7 @@ type LedgerEntry struct {
 	Outcome      Outcome
 	Reason       string // empty when applied
 	Detail       string // for people
+	Warning      string // what an applied decision would be rejected for if its stops were checked
 	MissionID    MissionID
 	DroneID      DroneID
 	OrderIDs     []OrderID
@@ -89,6 +90,9 @@ type Warehouse struct {
 	ProductTypes []string
 	ColdStorage  bool
 }
+
+// Stocks reports whether the warehouse has a product.
+func (w Warehouse) Stocks(product string) bool { return slices.Contains(w.ProductTypes, product) }
 
 // Snapshot is everything a solve cycle sees, at one read time.
 type Snapshot struct {

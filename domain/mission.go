@@ -114,6 +114,23 @@ func (m Mission) EveryOrder() []OrderID {
 	return ids
 }
 
+// StopsAhead lists the stops that the drone may still fly to: those of the route that are
+// not reached, and those of an amendment that it has not named.
+func (m Mission) StopsAhead() []Waypoint {
+	reached := min(m.ReachedStops, len(m.Route))
+	ahead := slices.Clone(m.Route[reached:])
+	if m.Amendment == nil {
+		return ahead
+	}
+	for i, stop := range m.Amendment.Route {
+		behind := i < reached && m.Route[i].Type == stop.Type && m.Route[i].OrderID == stop.OrderID
+		if !behind {
+			ahead = append(ahead, stop)
+		}
+	}
+	return ahead
+}
+
 // AwaitsAdded reports whether an amendment adds orders that the drone may still fly to.
 func (m Mission) AwaitsAdded() bool { return m.Amendment != nil && len(m.Amendment.AddedIDs) > 0 }
 

@@ -222,7 +222,7 @@ func (s *served) fleet() {
 	}
 	for _, id := range []domain.OrderID{"O1", "O2", "O3"} {
 		must(s.store.IngestOrder(ctx, domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
-			Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+			Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &home, Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
 		}}, now))
 	}
 	must(s.store.HoldOrder(ctx, "O3", "address in doubt"))

@@ -10,6 +10,8 @@ import (
 // MissionAssignmentPolicy decides whether a decision becomes a mission.
 type MissionAssignmentPolicy struct {
 	Limits
+	// RecordStops applies decisions whose stops are wrong, with a warning in the ledger.
+	RecordStops bool
 	// AllowUnfenced lets decisions without a fence pass. They compete with those of
 	// the cycles: a cycle that lost its lock cannot be told from one that holds it.
 	AllowUnfenced bool
@@ -30,9 +32,9 @@ type DecisionState struct {
 	// none. A depot that is absent was not looked up: its lock then counts as having
 	// handed out the highest applied and nothing above it. See NeedsIssued.
 	Issued Fences
-	// WarehousesDeleted is when warehouses were deleted lately: a cycle that read its
-	// snapshot before may still send drones there.
-	WarehousesDeleted map[domain.WarehouseID]time.Time
+	// WarehousesChanged is when warehouses were moved or deleted lately: a cycle that
+	// read its snapshot before may still send drones to where they were.
+	WarehousesChanged map[domain.WarehouseID]time.Time
 
 	Drone *domain.Drone // nil if unknown
 	// Mission is the one that the decision amends; nil if there is none.
@@ -41,7 +43,9 @@ type DecisionState struct {
 	Orders map[domain.OrderID]domain.Order
 	// OrdersWritten is when each order's document was last written.
 	OrdersWritten map[domain.OrderID]time.Time
-	// Depots are those of the fleet, for a decision without orders. See NeedsDepots.
+	// Warehouses are those that the decision's pickups name, without malformed ones.
+	Warehouses map[domain.WarehouseID]domain.Warehouse
+	// Depots are those of the fleet. Without any, landings are not judged. See NeedsDepots.
 	Depots []domain.Depot
 }
 
@@ -130,14 +134,15 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		AmendsMissionID: d.AmendsMissionID, AmendsRevision: d.AmendsRevision,
 	}}
 	c := decisionCase{MissionAssignmentPolicy: p, DecisionState: s, decision: d, seen: snapshotTime(d, via, now), now: now}
-	if reason, detail := c.objection(); reason != "" {
+	reason, detail, warning := c.objection()
+	if reason != "" {
 		v.Entry.Outcome = domain.OutcomeRejected
 		v.Entry.Reason, v.Entry.Detail = string(reason), detail
 		return v, nil
 	}
 	fence := s.fenceVerdict(d)
 	v.Depot, v.Fence, v.Lowers = fence.Depot, fence.Fence, fence.Lowers
-	v.Entry.Outcome = domain.OutcomeApplied
+	v.Entry.Outcome, v.Entry.Warning = domain.OutcomeApplied, warning
 	if d.Amends() {
 		v.Entry.MissionID = d.AmendsMissionID
 		v.Change = p.amend(c, &v.Entry)

@@ -65,7 +65,7 @@ var decisionChecks = []struct {
 	{ReasonFenceMissing, "it has no fence, and decisions without one are not allowed", decisionCase.fenceMissing},
 	{ReasonFenceUnknown, "the depot's lock never handed out its fence", decisionCase.fenceUnknown},
 	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
-	{ReasonDecisionExpired, "its snapshot is older than {MaxAge}, or older than the deletion of a warehouse on its route", decisionCase.expired},
+	{ReasonDecisionExpired, "its snapshot is older than {MaxAge}, or older than the move or deletion of a warehouse on its route", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
 	{ReasonMissionNotActive, "the mission to amend is over, unknown or another drone's", decisionCase.missionNotActive},
 	{ReasonNotAmendable, "the drone does not support amendments, does not name its revision, or is not fit for one", decisionCase.notAmendable},
@@ -86,6 +86,9 @@ var decisionChecks = []struct {
 	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order, or charges or waits although there are orders", decisionCase.badRoute},
 	{ReasonBadCharge, "a stop to charge is not at a depot, or its level is not above 0 and at most 100 %", decisionCase.badCharge},
 	{ReasonBadWait, "a stop to wait ends in the past, or more than {MaxWait} from now", decisionCase.badWait},
+	{ReasonWarehouseUnknown, "a pickup of an order without a pickup position names no warehouse that exists", anyStopAhead(stopSites.warehouseUnknown)},
+	{ReasonStopMisplaced, "a stop ahead is too far from its order's address, its warehouse, or any depot", anyStopAhead(stopSites.misplaced)},
+	{ReasonWarehouseUnfit, "the warehouse of a pickup does not stock the product, or has no cold storage for it", anyStopAhead(stopSites.warehouseUnfit)},
 	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},
 }
 
@@ -100,14 +103,18 @@ func LedgerReasons() []Reason {
 }
 
 // objection is the first reason against the decision, with its detail; "" if there
-// is none.
-func (c decisionCase) objection() (reason Reason, detail string) {
+// is none. The warning is the first reason that RecordStops lets pass.
+func (c decisionCase) objection() (reason Reason, detail, warning string) {
 	for _, check := range decisionChecks {
-		if detail := check.against(c); detail != "" {
-			return check.reason, detail
+		switch detail := check.against(c); {
+		case detail == "":
+		case !c.RecordStops || !isStopReason(check.reason):
+			return check.reason, detail, ""
+		case warning == "":
+			warning = string(check.reason) + ": " + detail
 		}
 	}
-	return "", ""
+	return "", "", warning
 }
 
 func (c decisionCase) fenceMissing() string {
@@ -144,8 +151,8 @@ func (c decisionCase) expired() string {
 		return fmt.Sprintf("its snapshot is %s old, more than %s", age.Round(time.Second), c.MaxAge)
 	}
 	for _, stop := range c.decision.Route {
-		if deleted := c.WarehousesDeleted[stop.WarehouseID]; c.seen.Before(deleted) {
-			return fmt.Sprintf("warehouse %s was deleted after its snapshot", stop.WarehouseID)
+		if changed := c.WarehousesChanged[stop.WarehouseID]; c.seen.Before(changed) {
+			return fmt.Sprintf("warehouse %s was moved or deleted after its snapshot", stop.WarehouseID)
 		}
 	}
 	return ""

@@ -24,9 +24,10 @@ func soundDecision() judged {
 	return judged{
 		decision: d,
 		state: DecisionState{
-			Drone:  &drone,
-			Fences: Fences{"DEPOT": "000000000000007", "": "000000000000007"},
-			Orders: map[domain.OrderID]domain.Order{"O1": openOrder("O1", 0), "O2": openOrder("O2", 1)},
+			Drone:      &drone,
+			Fences:     Fences{"DEPOT": "000000000000007", "": "000000000000007"},
+			Orders:     map[domain.OrderID]domain.Order{"O1": openOrder("O1", 0), "O2": openOrder("O2", 1)},
+			Warehouses: stocked(),
 		},
 	}
 }
@@ -62,7 +63,10 @@ var objections = map[Reason]func(*judged){
 	ReasonBadRoute: func(j *judged) {
 		j.decision.Route = j.decision.Route[:len(j.decision.Route)-2] // no delivery of O2
 	},
-	ReasonOverCapacity: drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 }),
+	ReasonWarehouseUnknown: func(j *judged) { delete(j.state.Warehouses, "WH") },           // F-STP-02
+	ReasonStopMisplaced:    first(func(o *domain.Order) { o.Delivery = depotAt }),          // F-STP-01
+	ReasonWarehouseUnfit:   first(func(o *domain.Order) { o.ProductType = "HEART VALVE" }), // F-STP-03
+	ReasonOverCapacity:     drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 }),
 }
 
 // ofAmendments are reasons against amendments alone; see

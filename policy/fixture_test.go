@@ -2,6 +2,8 @@ package policy
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -54,6 +56,20 @@ func cancellation(id domain.OrderID) domain.OrderRequest {
 	return domain.OrderRequest{ID: id, Cancel: true}
 }
 
+// hospitalOf is where the fixture's order is delivered: O1 at the first hospital, and so on.
+func hospitalOf(id domain.OrderID) domain.Position {
+	n, err := strconv.Atoi(strings.TrimPrefix(string(id), "O"))
+	if err != nil || n < 1 {
+		n = 1
+	}
+	return hospitalsAt[(n-1)%len(hospitalsAt)]
+}
+
+// stocked are the warehouses that plans name.
+func stocked() map[domain.WarehouseID]domain.Warehouse {
+	return map[domain.WarehouseID]domain.Warehouse{"WH": {ID: "WH", Position: warehouseAt, ProductTypes: []string{"BLOOD"}}}
+}
+
 // plan decides that a drone serve the orders: out of the depot, every parcel
 // from the warehouse, to one hospital after the other, and home.
 func plan(id domain.DecisionID, drone domain.DroneID, orders ...domain.OrderID) domain.Decision {
@@ -61,8 +77,8 @@ func plan(id domain.DecisionID, drone domain.DroneID, orders ...domain.OrderID) 
 	for _, o := range orders {
 		route = append(route, domain.Waypoint{Type: domain.WaypointWarehousePickup, Position: warehouseAt, OrderID: o, WarehouseID: "WH"})
 	}
-	for i, o := range orders {
-		route = append(route, domain.Waypoint{Type: domain.WaypointHospitalDelivery, Position: hospitalsAt[i%len(hospitalsAt)], OrderID: o})
+	for _, o := range orders {
+		route = append(route, domain.Waypoint{Type: domain.WaypointHospitalDelivery, Position: hospitalOf(o), OrderID: o})
 	}
 	route = append(route, domain.Waypoint{Type: domain.WaypointDepotReturn, Position: depotAt})
 	return domain.Decision{

@@ -399,7 +399,9 @@ var hazards = []hazard{
 		w.expectDrone("D1", domain.DroneIdle, "")
 	}},
 	{"idle on the spot does not end a mission the drone never flew", func(w *world) { // F-TEL-06 d
-		w.with(readyDrone("D1"), openOrder("O1", 0))
+		o := openOrder("O1", 0)
+		o.Pickup, o.Delivery = &depotAt, depotAt
+		w.with(readyDrone("D1"), o)
 		d := plan("X", "D1", "O1")
 		for i := range d.Route {
 			d.Route[i].Position = depotAt

@@ -28,8 +28,9 @@ var amendedFlightGenerator = rapid.Custom(func(t *rapid.T) amendedFlight {
 		f.orders = append(f.orders, openOrder(id, i))
 	}
 	f.decision = plan("X", "D1", ids...)
-	f.decision.Route[2].Position = domain.Position{Lat: 48.83, Lon: 2.34} // far enough to turn before it
-	kept := rapid.IntRange(1, 3).Draw(t, "stops kept")                    // the depot, and up to both pickups
+	far := domain.Position{Lat: 48.83, Lon: 2.34} // far enough to turn before it
+	f.orders[1].Pickup, f.decision.Route[2].Position = &far, far
+	kept := rapid.IntRange(1, 3).Draw(t, "stops kept") // the depot, and up to both pickups
 	f.amendment = f.decision
 	f.amendment.ID, f.amendment.AmendsMissionID, f.amendment.AmendsRevision = "Y", "M-X", 1
 	f.amendment.PayloadHash = "another"
@@ -101,7 +102,7 @@ func changedRoute(t *rapid.T, d domain.Decision, kept int) (ids []domain.OrderID
 		pickup := rapid.IntRange(kept, home).Draw(t, "pickup before")
 		route = slices.Insert(route, pickup, domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: "O3", Position: warehouseAt, WarehouseID: "WH"})
 		delivery := rapid.IntRange(pickup+1, home+1).Draw(t, "delivery before")
-		route = slices.Insert(route, delivery, domain.Waypoint{Type: domain.WaypointHospitalDelivery, OrderID: "O3", Position: hospitalsAt[0]})
+		route = slices.Insert(route, delivery, domain.Waypoint{Type: domain.WaypointHospitalDelivery, OrderID: "O3", Position: hospitalOf("O3")})
 	}
 	return ids, route
 }

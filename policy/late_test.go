@@ -332,8 +332,11 @@ var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 	}
 	var todo []domain.Waypoint
 	for i, id := range ids {
-		f.orders = append(f.orders, openOrder(id, i))
-		todo = append(todo, domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: id, Position: rapid.SampledFrom(places).Draw(t, "pickup")})
+		pickup := rapid.SampledFrom(places).Draw(t, "pickup")
+		o := openOrder(id, i)
+		o.Pickup = &pickup
+		f.orders = append(f.orders, o)
+		todo = append(todo, domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: id, Position: pickup})
 	}
 	for len(todo) > 0 {
 		i := rapid.IntRange(0, len(todo)-1).Draw(t, "next")
@@ -341,7 +344,9 @@ var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 		f.decision.Route = append(f.decision.Route, stop)
 		todo = slices.Delete(todo, i, i+1)
 		if stop.Type == domain.WaypointWarehousePickup {
-			todo = append(todo, domain.Waypoint{Type: domain.WaypointHospitalDelivery, OrderID: stop.OrderID, Position: rapid.SampledFrom(places).Draw(t, "delivery")})
+			o := &f.orders[slices.Index(ids, stop.OrderID)]
+			o.Delivery = rapid.SampledFrom(places).Draw(t, "delivery")
+			todo = append(todo, domain.Waypoint{Type: domain.WaypointHospitalDelivery, OrderID: o.ID, Position: o.Delivery})
 		}
 	}
 	f.decision.Route = append(f.decision.Route, domain.Waypoint{Type: domain.WaypointDepotReturn, Position: depotAt})

@@ -60,6 +60,9 @@ type Limits struct {
 	TurnTime time.Duration
 	// MaxWait is how far ahead a drone may be told to wait.
 	MaxWait time.Duration
+	// StopToleranceMetres is how far a stop may be from its order's address, its
+	// warehouse, or a depot: a sender may round to four decimals.
+	StopToleranceMetres float64
 }
 
 // DefaultLimits are the contract's values.
@@ -79,5 +82,6 @@ func (l Limits) WithDefaults() Limits {
 		MaxAge:      cmp.Or(l.MaxAge, 2*time.Minute),
 		CommitDelay: cmp.Or(l.CommitDelay, 270*time.Second), // Firestore aborts transactions older than this
 		TurnTime:    cmp.Or(l.TurnTime, 30*time.Second), MaxWait: cmp.Or(l.MaxWait, 2*time.Hour),
+		StopToleranceMetres: cmp.Or(l.StopToleranceMetres, 10),
 	}
 }

@@ -83,7 +83,12 @@ var missionStates = map[string]func(w *world){
 	}),
 }
 
-func noMission(w *world) { w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1)) }
+// noMission has two orders. O2 is picked up where it is delivered.
+func noMission(w *world) {
+	o2 := openOrder("O2", 1)
+	o2.Pickup = &o2.Delivery
+	w.with(readyDrone("D1"), openOrder("O1", 0), o2)
+}
 
 func mission(change func(d *domain.Drone, m *domain.Mission, o1, o2 *domain.Order)) func(*world) {
 	return func(w *world) {

@@ -142,7 +142,7 @@ var orderEvents = map[string]func(w *world) string{
 		return ""
 	},
 	"its drone reaches the pickup":   func(w *world) string { w.saysAt(10, warehouseAt, domain.DroneMoving, "M-X"); return "" },
-	"its drone reaches the delivery": func(w *world) string { w.saysAt(10, hospitalsAt[1], domain.DroneMoving, "M-X"); return "" },
+	"its drone reaches the delivery": func(w *world) string { w.saysAt(10, hospitalsAt[0], domain.DroneMoving, "M-X"); return "" },
 	"its drone aborts": func(w *world) string {
 		w.says(10, domain.DroneIdle, "")
 		w.says(40, domain.DroneIdle, "")

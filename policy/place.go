@@ -6,15 +6,15 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// ReasonInUse refuses to delete a depot or a warehouse that the fleet needs.
+// ReasonInUse refuses to delete or move a depot or a warehouse that the fleet needs.
 const ReasonInUse Reason = "IN_USE"
 
 // MaxUsersNamed bounds the users of a place that a refusal names.
 const MaxUsersNamed = 10
 
-// DeletePlace decides whether an operator may delete a place. users are the entities that
+// CheckUnused decides whether an operator may delete a place, or move it. users are the entities that
 // refer to it, as in "drone D1"; at most MaxUsersNamed are named.
-func DeletePlace(kind domain.PlaceKind, id string, users []string) error {
+func CheckUnused(kind domain.PlaceKind, id string, users []string) error {
 	if len(users) == 0 {
 		return nil
 	}

@@ -17,9 +17,6 @@ import (
 // drone whose own consumption is not known.
 const usualConsumption = 2.5
 
-// NeedsDepots tells whether a decision can only be judged with Depots.
-func (s DecisionState) NeedsDepots(d domain.Decision) bool { return s.Ledger == nil && d.Standby() }
-
 func (c decisionCase) standbyUnsupported() string {
 	if !c.decision.Standby() || c.Drone.SupportsStandby && c.Drone.SupportsAmendments {
 		return ""

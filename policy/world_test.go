@@ -305,7 +305,7 @@ func (w *world) decide(d domain.Decision) string {
 }
 
 func (w *world) decisionState(d domain.Decision) DecisionState {
-	s := DecisionState{Fences: maps.Clone(w.fences), Orders: map[domain.OrderID]domain.Order{}}
+	s := DecisionState{Fences: maps.Clone(w.fences), Orders: map[domain.OrderID]domain.Order{}, Warehouses: stocked()}
 	if e, ok := w.ledger[d.ID]; ok {
 		s.Ledger = &e
 	}
@@ -321,7 +321,7 @@ func (w *world) decisionState(d domain.Decision) DecisionState {
 			s.Orders[id] = o
 		}
 	}
-	if s.NeedsDepots(d) {
+	if p := DefaultMissionAssignmentPolicy(); p.NeedsDepots(s, d, w.depots) {
 		s.Depots = w.depots
 	}
 	if depot := s.FenceDepot(d); s.NeedsIssued(d) {

@@ -74,7 +74,7 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
-		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &depot.Position, Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
 	}}
 	if err := store.IngestOrder(t.Context(), req, time.Now()); err != nil {
 		t.Fatal(err)

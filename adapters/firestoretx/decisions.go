@@ -2,6 +2,7 @@ package firestoretx
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -18,14 +19,19 @@ import (
 // error is a *policy.Rejection (DECISION_CONFLICT) when another decision took the id, and
 // otherwise a failure of the store.
 //
-// Cost for n orders: 3 RPCs; at most 3 + n reads and 2(3 + n) + 1 writes. If its fence is
-// not the highest applied, as for the first decision of a cycle, 1 RPC and 2 reads more; if
-// it names no depot, 1 RPC and 1 read. To amend, 1 read more; to take n orders away, 1 RPC
-// and n reads. Without orders, 1 RPC and a read of each depot more.
+// Cost for n orders: 3 RPCs; at most 3 + n reads and 2(3 + n) + 1 writes, and a read for
+// each warehouse on the route. If its fence is not the highest applied, as for the first
+// decision of a cycle, 1 RPC and 2 reads more; if it names no depot, 1 RPC and 1 read. To
+// amend, 1 read more; to take n orders away, 1 RPC and n reads. Without orders, or if it
+// lands at no depot known from the last 10 s, 1 RPC and a read of each depot more.
 func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error) {
 	var verdict policy.Verdict
+	var depots []domain.Depot
+	if policy.Lands(d.Route) {
+		depots = s.knownDepots(ctx)
+	}
 	err := s.transactFenced(ctx, func(t *fencedTxn) error {
-		state, err := t.readDecisionState(d)
+		state, err := t.readDecisionState(d, depots)
 		if err != nil {
 			return err
 		}
@@ -51,11 +57,12 @@ func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy
 }
 
 // readDecisionState reads everything a decision is judged by, in one round trip but for
-// the first decision of a cycle.
-func (t *fencedTxn) readDecisionState(d domain.Decision) (policy.DecisionState, error) {
+// the first decision of a cycle. known are the depots from an earlier reading.
+func (t *fencedTxn) readDecisionState(d domain.Decision, known []domain.Depot) (policy.DecisionState, error) {
 	s := t.store
 	ledger, control, drone := s.doc(Decisions, string(d.ID)), s.doc(Control, controlID(d.DepotID)), s.doc(Drones, string(d.DroneID))
-	read := append([]*firestore.DocumentRef{ledger, control, drone}, refs(s, Orders, d.OrderIDs)...)
+	warehouses := pickupWarehouses(d.Route)
+	read := slices.Concat([]*firestore.DocumentRef{ledger, control, drone}, refs(s, Orders, d.OrderIDs), refs(s, Warehouses, warehouses))
 	if d.Amends() {
 		read = append(read, s.doc(Missions, string(d.AmendsMissionID)))
 	}
@@ -76,7 +83,7 @@ func (t *fencedTxn) readDecisionState(d domain.Decision) (policy.DecisionState, 
 		return state, err
 	}
 	state.Fences = policy.Fences{d.DepotID: fence}
-	if state.WarehousesDeleted, err = decodeDeletions(snaps[1]); err != nil {
+	if state.WarehousesChanged, err = decodeDeletions(snaps[1]); err != nil {
 		return state, err
 	}
 	t.drones[d.DroneID] = decodeDrone(snaps[2])
@@ -84,11 +91,18 @@ func (t *fencedTxn) readDecisionState(d domain.Decision) (policy.DecisionState, 
 		return state, err
 	}
 	state.OrdersWritten = make(map[domain.OrderID]time.Time, len(d.OrderIDs))
-	for _, snap := range snaps[3 : 3+len(d.OrderIDs)] {
+	orders, rest := snaps[3:3+len(d.OrderIDs)], snaps[3+len(d.OrderIDs):]
+	for _, snap := range orders {
 		if err := t.addOrder(snap); err != nil {
 			return state, err
 		}
 		state.OrdersWritten[domain.OrderID(snap.Ref.ID)] = snap.UpdateTime
+	}
+	state.Warehouses = make(map[domain.WarehouseID]domain.Warehouse, len(warehouses))
+	for _, snap := range rest[:len(warehouses)] {
+		if w, err := warehouseCodec.decode(snap); snap.Exists() && err == nil {
+			state.Warehouses[w.ID] = w
+		}
 	}
 	if d.Amends() {
 		if state.Mission, err = t.addAmended(snaps[len(snaps)-1]); err != nil {
@@ -96,7 +110,8 @@ func (t *fencedTxn) readDecisionState(d domain.Decision) (policy.DecisionState, 
 		}
 	}
 	state.Orders = t.orders
-	if state.NeedsDepots(d) {
+	state.Depots = known
+	if s.assignment.NeedsDepots(state, d, known) {
 		depots, err := readDepots(t.Documents(s.client.Collection(Depots)), "")
 		if err != nil {
 			return state, err
@@ -104,6 +119,16 @@ func (t *fencedTxn) readDecisionState(d domain.Decision) (policy.DecisionState, 
 		state.Depots = depots.known
 	}
 	return state, t.readFences(&state, d)
+}
+
+// pickupWarehouses are the warehouses that a route's pickups name, each once.
+func pickupWarehouses(route []domain.Waypoint) (ids []domain.WarehouseID) {
+	for _, stop := range route {
+		if id := stop.WarehouseID; stop.Type == domain.WaypointWarehousePickup && id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // addAmended reads the mission that a decision amends, from its document, and those of its

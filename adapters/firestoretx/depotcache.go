@@ -43,6 +43,16 @@ func (c *depotCache) keep(depots []domain.Depot) {
 	c.depots, c.readAt = depots, time.Now()
 }
 
+// knownDepots are the depots as of at most depotsRemembered ago; none if they cannot be
+// read.
+func (s *Store) knownDepots(ctx context.Context) []domain.Depot {
+	depots, err := s.planningDepots(ctx)
+	if err != nil {
+		return nil // the transaction reads them, and fails if it cannot
+	}
+	return depots
+}
+
 // planningDepots are the depots that can plan orders, at most depotsRemembered old. An
 // empty answer is not cached.
 func (s *Store) planningDepots(ctx context.Context) ([]domain.Depot, error) {

@@ -194,6 +194,7 @@ var ledgerCodec = codec[domain.LedgerEntry]{
 	text("outcome", func(e *domain.LedgerEntry) *domain.Outcome { return &e.Outcome }),
 	text("reason", func(e *domain.LedgerEntry) *string { return &e.Reason }),
 	text("detail", func(e *domain.LedgerEntry) *string { return &e.Detail }),
+	text("warning", func(e *domain.LedgerEntry) *string { return &e.Warning }),
 	text("missionId", func(e *domain.LedgerEntry) *domain.MissionID { return &e.MissionID }),
 	text("droneId", func(e *domain.LedgerEntry) *domain.DroneID { return &e.DroneID }),
 	texts("orderIds", func(e *domain.LedgerEntry) *[]domain.OrderID { return &e.OrderIDs }),

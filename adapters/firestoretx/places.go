@@ -21,11 +21,14 @@ type placeForm[P domain.Place] struct {
 	collection string
 	codec      codec[P]
 	decode     func(*firestore.DocumentSnapshot) (P, error)
+	// moves reports whether a change takes the place from where drones are sent to; nil if
+	// none does.
+	moves func(s *Store, before, after P) bool
 }
 
 var (
-	depotForm     = placeForm[domain.Depot]{domain.PlaceDepot, Depots, depotCodec, decodeDepot}
-	warehouseForm = placeForm[domain.Warehouse]{domain.PlaceWarehouse, Warehouses, warehouseCodec, warehouseCodec.decode}
+	depotForm     = placeForm[domain.Depot]{kind: domain.PlaceDepot, collection: Depots, codec: depotCodec, decode: decodeDepot}
+	warehouseForm = placeForm[domain.Warehouse]{kind: domain.PlaceWarehouse, collection: Warehouses, codec: warehouseCodec, decode: warehouseCodec.decode, moves: movesWarehouse}
 )
 
 var placeChangeCodec = codec[domain.PlaceChange]{
@@ -53,16 +56,18 @@ func (s *Store) ApplyDepot(ctx context.Context, d domain.Depot, c Change) (domai
 	return applyPlace(ctx, s, depotForm, string(d.ID), d, c)
 }
 
-// ApplyWarehouse does for a warehouse what ApplyDepot does for a depot.
+// ApplyWarehouse does for a warehouse what ApplyDepot does for a depot. One that active
+// missions still fly to is not moved; the move of another makes decisions from older
+// snapshots expire, as its deletion does.
 //
-// Cost: as ApplyDepot.
+// Cost: as ApplyDepot; for a move as DeleteWarehouse.
 func (s *Store) ApplyWarehouse(ctx context.Context, w domain.Warehouse, c Change) (domain.PlaceChange, error) {
 	return applyPlace(ctx, s, warehouseForm, string(w.ID), w, c)
 }
 
 func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P], id string, place P, c Change) (domain.PlaceChange, error) {
 	ref := s.doc(form.collection, id)
-	done, err := s.changePlace(ctx, ref, c, func(snap *firestore.DocumentSnapshot, _ ask) (done domain.PlaceChange, write func(*txn) error, _ error) {
+	done, err := s.changePlace(ctx, ref, c, func(snap *firestore.DocumentSnapshot, ask ask) (done domain.PlaceChange, write func(*txn) error, _ error) {
 		done = domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceUnchanged}
 		if !snap.Exists() {
 			done.Action, done.Fields = domain.PlaceCreated, form.codec.described(place, "none -> %s")
@@ -77,7 +82,20 @@ func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P]
 		if len(updates) > 0 {
 			done.Action, done.Fields = domain.PlaceChanged, fields
 		}
-		return done, func(t *txn) error { return t.Update(ref, updates) }, nil
+		write = func(t *txn) error { return t.Update(ref, updates) }
+		if form.moves == nil || !form.moves(s, before, place) {
+			return done, write, nil
+		}
+		if err := s.checkUnvisited(ask, id); err != nil {
+			return done, nil, err
+		}
+		return done, func(t *txn) error {
+			outdate, err := t.outdateDecisions(id)
+			if err != nil {
+				return err
+			}
+			return errors.Join(outdate(), write(t))
+		}, nil
 	})
 	return done, wrap(err, "%s %s", form.kind, id)
 }
@@ -100,7 +118,7 @@ func (s *Store) changePlace(ctx context.Context, ref *firestore.DocumentRef, c C
 			return err
 		}
 		var write func(*txn) error
-		done, write, err = judge(snaps[0], func(q firestore.Query) *firestore.DocumentIterator { return t.Documents(q) })
+		done, write, err = judge(snaps[0], t.ask)
 		if err != nil || done.Action == domain.PlaceUnchanged {
 			return err
 		}
@@ -108,6 +126,19 @@ func (s *Store) changePlace(ctx context.Context, ref *firestore.DocumentRef, c C
 		return errors.Join(write(t), t.Create(s.client.Collection(PlaceChanges).NewDoc(), placeChangeCodec.encode(done)))
 	})
 	return done, err
+}
+
+func movesWarehouse(s *Store, before, after domain.Warehouse) bool {
+	return before.Position.DistanceMetres(after.Position) > s.assignment.StopToleranceMetres
+}
+
+// checkUnvisited refuses to move a warehouse that active missions still fly to.
+func (s *Store) checkUnvisited(ask ask, id string) error {
+	users, err := s.visitors(ask, domain.WarehouseID(id))
+	if err != nil {
+		return err
+	}
+	return policy.CheckUnused(domain.PlaceWarehouse, id, users)
 }
 
 // read reads a document that may be missing.
@@ -190,16 +221,17 @@ func (s *Store) DeleteWarehouse(ctx context.Context, id domain.WarehouseID, c Ch
 	return deletePlace(ctx, s, warehouseForm, string(id), c, func(ask ask) ([]string, error) { return s.visitors(ask, id) }, (*txn).outdateDecisions)
 }
 
-// visitors names the active missions that visit a warehouse.
+// visitors names the active missions that have yet to visit a warehouse, by their route
+// or by an amendment that their drone has not named.
 func (s *Store) visitors(ask ask, id domain.WarehouseID) (names []string, err error) {
 	err = each(ask(s.where(Missions, "status", string(domain.MissionActive))), func(doc *firestore.DocumentSnapshot) error {
 		m, err := missionCodec.decode(doc)
 		if err != nil {
 			return nil // its route is not known; where missions are listed it is named
 		}
-		for _, stop := range m.Route {
-			if stop.WarehouseID == id {
-				names = append(names, fmt.Sprintf("mission %s (order %s, drone %s)", m.ID, stop.OrderID, m.DroneID))
+		for _, stop := range m.StopsAhead() {
+			if name := fmt.Sprintf("mission %s (order %s, drone %s)", m.ID, stop.OrderID, m.DroneID); stop.WarehouseID == id && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 		return nil
@@ -216,7 +248,7 @@ func deletePlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P
 		done = domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceDeleted}
 		users, err := usersOf(ask)
 		if err == nil {
-			err = policy.DeletePlace(form.kind, id, users)
+			err = policy.CheckUnused(form.kind, id, users)
 		}
 		if err != nil {
 			return done, nil, err
@@ -293,6 +325,9 @@ func (s *Store) DepotUsers(ctx context.Context, id domain.DepotID) ([]string, er
 func (s *Store) WarehouseUsers(ctx context.Context, id domain.WarehouseID) ([]string, error) {
 	return s.visitors(asking(ctx), id)
 }
+
+// ask runs queries in the transaction.
+func (t *txn) ask(q firestore.Query) *firestore.DocumentIterator { return t.Documents(q) }
 
 // asking runs queries outside transactions.
 func asking(ctx context.Context) ask {

@@ -118,10 +118,11 @@ func TestStore_DecisionsToADeletedWarehouseExpire(t *testing.T) {
 		v.must(err)
 	}
 	apply()
+	v.must(v.Setup(t.Context(), nil, []domain.Warehouse{{ID: "W2", Position: depot.Position, ProductTypes: []string{"BLOOD"}}}, nil))
 	early, elsewhere := v.decide(warehouse.ID), v.decide("W2")
 	_, err := v.DeleteWarehouse(t.Context(), warehouse.ID, closing)
 	v.must(err)
-	if entry := v.assign(early); entry.Reason != string(policy.ReasonDecisionExpired) || !strings.Contains(entry.Detail, "warehouse W.1 was deleted after its snapshot") {
+	if entry := v.assign(early); entry.Reason != string(policy.ReasonDecisionExpired) || !strings.Contains(entry.Detail, "warehouse W.1 was moved or deleted after its snapshot") {
 		t.Errorf("%+v", entry)
 	}
 	if entry := v.assign(elsewhere); entry.Outcome != domain.OutcomeApplied {

@@ -28,6 +28,8 @@ type Config struct {
 	Limits policy.Limits
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
 	AllowUnfenced bool
+	// RecordStops applies decisions whose stops are wrong, with a warning in the ledger.
+	RecordStops bool
 	// Counters, if set, tells the fences that the depots' locks have handed out, for
 	// locks that are not in this Firestore; default their counters here, as
 	// lock/firestorelock keeps them.
@@ -81,7 +83,7 @@ func New(client *firestore.Client, cfg Config) *Store {
 	s := &Store{
 		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
 		drone: policy.DronePolicy{Limits: limits}, order: policy.OrderPolicy{Limits: limits},
-		assignment: policy.MissionAssignmentPolicy{Limits: limits, AllowUnfenced: cfg.AllowUnfenced},
+		assignment: policy.MissionAssignmentPolicy{Limits: limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops},
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -75,10 +75,13 @@ func (f *fleet) mustReport(t *testing.T, tm domain.Telemetry) {
 	}
 }
 
+// collected is where the parcels of mustOrder wait.
+var collected = domain.Position{Lat: 48.858, Lon: 2.354}
+
 func (f *fleet) mustOrder(t *testing.T, id domain.OrderID) domain.OrderRequest {
 	t.Helper()
 	req := domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
-		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36}, WeightKg: 1,
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &collected, Delivery: domain.Position{Lat: 48.86, Lon: 2.36}, WeightKg: 1,
 	}}
 	if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
 		t.Fatal(err)
@@ -90,7 +93,7 @@ func (f *fleet) decision(id domain.DecisionID, drone domain.DroneID, orders ...d
 	d := domain.Decision{ID: id, CycleID: "C1", Fence: "000000000000001", DroneID: drone, OrderIDs: orders, SnapshotTime: f.later(), PayloadHash: string(id), EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 5}
 	for _, o := range orders {
 		d.Route = append(d.Route,
-			domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: o, Position: domain.Position{Lat: 48.858, Lon: 2.354}},
+			domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: o, Position: collected},
 			domain.Waypoint{Type: domain.WaypointHospitalDelivery, OrderID: o, Position: domain.Position{Lat: 48.86, Lon: 2.36}})
 	}
 	return d
@@ -970,7 +973,13 @@ func TestStore_SweepFindsLateOrdersUnderway(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	for _, id := range []domain.OrderID{"ABOARD", "ASSIGNED", "PENDING", "SOLVING"} {
-		req := domain.OrderRequest{ID: id, Deadline: f.now.Add(time.Minute), OrderContent: domain.OrderContent{ProductType: "BLOOD"}}
+		from := collected
+		if id == "ASSIGNED" {
+			from.Lat++
+		}
+		req := domain.OrderRequest{ID: id, Deadline: f.now.Add(time.Minute), OrderContent: domain.OrderContent{
+			ProductType: "BLOOD", Pickup: &from, Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+		}}
 		if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
 			t.Fatal(err)
 		}
@@ -1390,10 +1399,15 @@ func TestStore_KnownDroneReachesTheNextStopOfAShorterRoute(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
-	f.mustOrder(t, "O2")
 	d := f.decision("DEC-1", "D1", "O2", "O1")
 	for i := range d.Route[:2] {
 		d.Route[i].Position.Lat++ // O2's stops are elsewhere
+	}
+	err := f.IngestOrder(t.Context(), domain.OrderRequest{ID: "O2", OrderContent: domain.OrderContent{
+		ProductType: "BLOOD", Pickup: &d.Route[0].Position, Delivery: d.Route[1].Position,
+	}}, f.now)
+	if err != nil {
+		t.Fatal(err)
 	}
 	mission := f.assign(t, d).MissionID
 	for i, at := range []domain.Position{depot.Position, {Lat: 48.858, Lon: 2.354}, {Lat: 48.86, Lon: 2.36}} {

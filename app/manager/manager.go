@@ -54,6 +54,8 @@ type Config struct {
 	Limits policy.Limits
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
 	AllowUnfenced bool
+	// RecordStops applies decisions whose stops are wrong, with a warning in the ledger.
+	RecordStops bool
 	// Tracing receives the spans; default none. Worker has the share for telemetry.
 	Tracing trace.TracerProvider
 }
@@ -106,7 +108,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	}
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:    clock.Now,
-		Limits: m.Limits, AllowUnfenced: cfg.AllowUnfenced, Counters: counters,
+		Limits: m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {

@@ -45,7 +45,10 @@ type system struct {
 	store   *firestoretx.Store
 }
 
-var home = domain.Position{Lat: 48.8566, Lon: 2.3522}
+var (
+	home     = domain.Position{Lat: 48.8566, Lon: 2.3522}
+	hospital = domain.Position{Lat: 48.86, Lon: 2.36}
+)
 
 func newSystem(t *testing.T) *system { return newSystemOn(t, emutest.Hosts(t)) }
 
@@ -127,7 +130,7 @@ func (s *system) report(id domain.DroneID, at time.Time, status domain.DroneStat
 
 func orderRequest(id domain.OrderID) domain.OrderRequest {
 	return domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
-		Priority: domain.PriorityCritical, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+		Priority: domain.PriorityCritical, ProductType: "BLOOD", Pickup: &home, Delivery: hospital,
 	}}
 }
 
@@ -144,7 +147,7 @@ func (s *system) decide(id domain.DecisionID, drone domain.DroneID, order domain
 		Route: []domain.Waypoint{
 			{Type: domain.WaypointDepotStart, Position: home},
 			{Type: domain.WaypointWarehousePickup, OrderID: order, Position: home},
-			{Type: domain.WaypointHospitalDelivery, OrderID: order, Position: domain.Position{Lat: 48.86, Lon: 2.36}},
+			{Type: domain.WaypointHospitalDelivery, OrderID: order, Position: hospital},
 			{Type: domain.WaypointDepotReturn, Position: home},
 		},
 		EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
@@ -665,7 +668,7 @@ func (s *system) assign(now time.Time) domain.MissionID {
 	}
 	entry, err := s.store.AssignMission(s.t.Context(), domain.Decision{
 		ID: "DEC-1", Fence: "1", DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: now.Add(time.Hour), EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
-		Route: []domain.Waypoint{{Type: domain.WaypointWarehousePickup, OrderID: "O1", Position: home}, {Type: domain.WaypointHospitalDelivery, OrderID: "O1", Position: home}},
+		Route: []domain.Waypoint{{Type: domain.WaypointWarehousePickup, OrderID: "O1", Position: home}, {Type: domain.WaypointHospitalDelivery, OrderID: "O1", Position: hospital}},
 	}, policy.Delivery{MessageID: "m"})
 	if err != nil || entry.Outcome != domain.OutcomeApplied {
 		s.t.Fatal(entry, err)

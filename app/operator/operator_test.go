@@ -114,7 +114,7 @@ var (
 func (o *office) order(id domain.OrderID) {
 	o.t.Helper()
 	err := o.desk.Store.IngestOrder(o.t.Context(), domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
-		Priority: domain.PriorityCritical, ProductType: "BLOOD", Delivery: hospital,
+		Priority: domain.PriorityCritical, ProductType: "BLOOD", Pickup: &home, Delivery: hospital,
 	}}, time.Now())
 	if err != nil {
 		o.t.Fatal(err)

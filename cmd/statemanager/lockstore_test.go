@@ -94,7 +94,7 @@ func (f *fenced) waits() (domain.DroneID, domain.OrderID) {
 		f.store.Setup(ctx, nil, nil, []domain.Drone{{ID: drone, HomeDepotID: north.ID, ConsumptionPerKm: 1}}),
 		f.store.NewTelemetryApplier().Apply(ctx, []domain.Telemetry{{DroneID: drone, Timestamp: time.Now(), Position: north.Position, Battery: 90, Status: domain.DroneIdle}})[0],
 		f.store.IngestOrder(ctx, domain.OrderRequest{ID: order, OrderContent: domain.OrderContent{
-			Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: near,
+			Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &north.Position, Delivery: near,
 		}}, time.Now()))
 	if err != nil {
 		f.t.Fatal(err)

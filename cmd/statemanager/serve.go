@@ -30,6 +30,8 @@ type serveCommand struct {
 	MaxOutstanding    int           `help:"Most telemetry messages to hold in memory." default:"40000" check:"min 1 max 10000000"`
 	EventShards       int           `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
 	TurnTime          time.Duration `help:"Reject amendments that turn a drone away from a stop that it reaches within this time. The optimizers' --turn-time must not be less." default:"30s" check:"min 1s max 10m"`
+	StopTolerance     float64       `help:"How many metres a stop of a decision may be from its order's address, its warehouse, or a depot." default:"10" check:"min 0 max 75"`
+	CheckStops        string        `help:"What to do with a decision whose stops are elsewhere: reject it, or apply it and record a warning." default:"reject" enum:"reject,record"`
 	AllowUnfenced     bool          `help:"Apply decisions without a fence, from optimizers that do not take the depot's lock." name:"allow-unfenced-decisions"`
 	CycleInterval     time.Duration `help:"How often each depot has a cycle: --interval of the optimizers, or the longest time that a cycle takes if that is more. A depot without a cycle for three of these, while orders wait, makes this process not ready. 0 watches no depots." default:"10s" check:"min 0s max 24h"`
 	DrainTimeout      time.Duration `help:"How long messages being processed may take after SIGTERM. Then they are nacked, and the process ends a few seconds later." default:"15s" check:"over 0s max 10m"`
@@ -92,7 +94,9 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer stopWatch(exporting)
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Tracing: tracing,
-		Worker: c.worker(clock), EventShards: c.EventShards, AllowUnfenced: c.AllowUnfenced, Limits: policy.Limits{TurnTime: c.TurnTime}, CycleInterval: c.CycleInterval,
+		Worker: c.worker(clock), EventShards: c.EventShards, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
+		// A tolerance of 0 would stand for the default.
+		Limits: policy.Limits{TurnTime: c.TurnTime, StopToleranceMetres: max(c.StopTolerance, 1e-6)}, CycleInterval: c.CycleInterval,
 	}, log)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
 	}
 	for i, id := range []domain.OrderID{"O1", "O2"} {
 		from, to := at(float64(10*i)+1), at(float64(10*i)+2)
-		req := domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: to}}
+		req := domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &from, Delivery: to}}
 		if err := store.IngestOrder(ctx, req, time.Now()); err != nil {
 			t.Fatal(err)
 		}

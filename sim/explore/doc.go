@@ -41,9 +41,10 @@
 //
 //	I10    no parcel is sent again if reports in the store prove that it was put down,
 //	       or while such a report is under way and within the grace
-//	TRUE   what the store calls IN_DELIVERY or DELIVERED was picked up or put down, and
-//	       a mission flies to where its order is wanted; one without orders is not
-//	       COMPLETED before its drone has waited
+//	I11    a mission picks its orders up where they wait and flies them to where they are
+//	       wanted
+//	TRUE   what the store calls IN_DELIVERY or DELIVERED was picked up or put down; a mission
+//	       without orders is not COMPLETED before its drone has waited
 //	I1     also: an order that a drone in flight is about to serve, by whatever revision it
 //	       flies in truth, belongs to its mission, so that no other drone is given it
 //	AIR    nobody flies a mission that was given up because its drone did not know of it

@@ -100,8 +100,14 @@ func (m *model) checkOrder(s *state, o int) *Violation {
 			return violated("I3", "order %s is %s in %s, which is %s with orders %v", order.ID, order.Status, x.ID, x.Status, x.OrderIDs)
 		}
 		for _, stop := range x.Route {
-			if stop.Type == domain.WaypointHospitalDelivery && stop.OrderID == order.ID && stop.Position != order.Delivery {
-				return violated("TRUE", "%s flies order %s to %v, and it is wanted at %v", x.ID, order.ID, stop.Position, order.Delivery)
+			if stop.OrderID != order.ID {
+				continue
+			}
+			if stop.Type == domain.WaypointHospitalDelivery && stop.Position != order.Delivery {
+				return violated("I11", "%s flies order %s to %v, and it is wanted at %v", x.ID, order.ID, stop.Position, order.Delivery)
+			}
+			if stop.Type == domain.WaypointWarehousePickup && stop.Position != *order.Pickup {
+				return violated("I11", "%s picks order %s up at %v, and it waits at %v", x.ID, order.ID, stop.Position, *order.Pickup)
 			}
 		}
 		if c := m.course(s, k); order.Status == domain.OrderInDelivery && (c.serves&(1<<o) == 0 || s.Passed[k] <= c.pickup[o]) {

@@ -252,6 +252,17 @@ func limited(change func(*Limits)) func(Rules, Limits) Rules {
 	}
 }
 
+// anywhere removes a rule together with the comparison of stops with addresses, which would
+// refuse most of what the rule does.
+func anywhere(remove func(Rules, Limits) Rules) func(Rules, Limits) Rules {
+	return func(_ Rules, l Limits) Rules {
+		unplaced(&l)
+		return remove(Contract(l), l)
+	}
+}
+
+func unplaced(l *Limits) { l.Assignment.RecordStops = true }
+
 const never = time.Hour
 
 func parks(s domain.DroneStatus) bool { return s == domain.DroneIdle || s == domain.DroneCharging }
@@ -548,28 +559,26 @@ var removals = []removal{
 			s.Drone.IdleSince = time.Time{}
 		}
 	}), "odd", "READY", 9, ""},
-	{"F-DEC-02", "ORDER_UNKNOWN: an order need not exist", judgedBy(func(s *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
+	{"F-DEC-02", "ORDER_UNKNOWN: an order need not exist", anywhere(judgedBy(func(s *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
 		for _, id := range d.OrderIDs {
 			if _, ok := s.Orders[id]; !ok {
 				s.Orders[id] = domain.Order{ID: id, Status: domain.OrderPending}
 			}
 		}
-	}), "forged", "I8", 3, ""},
+	})), "forged", "I8", 3, ""},
 	{"F-DEC-02", "ORDER_NOT_PENDING: an order is assigned whatever its status", everyOrder(func(o *domain.Order) { o.Status = domain.OrderPending }), "race", "I8", 4, ""},
 	{"F-DEC-02", "ORDER_HELD: a held order is assigned", everyOrder(func(o *domain.Order) { o.Held = false }), "third try", "I2", 9, ""},
-	{"F-DEC-02", "ORDER_CHANGED: an order that changed is taken for the one the plan saw", func(r Rules, l Limits) Rules {
-		r = everyOrder(func(o *domain.Order) { o.PendingSince = time.Time{} })(r, l)
-		return r
-	}, "requests", "READY", 6, ""},
-	{"F-DEC-02", "ORDER_CHANGED: a request that commits after the snapshot is dated before it", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+	{"F-DEC-02", "ORDER_CHANGED: an order that changed is taken for the one the plan saw", anywhere(everyOrder(func(o *domain.Order) { o.PendingSince = time.Time{} })), "requests", "READY", 6, ""},
+	{"F-DEC-02", "ORDER_CHANGED: a request that commits after the snapshot is dated before it", anywhere(judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		s.OrdersWritten = nil
-	}), "slow", "READY", 5, ""},
+	})), "slow", "READY", 5, ""},
 	{"F-DEC-02", "BAD_ROUTE: routes are not checked", judgedBy(func(_ *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
 		if d.Route[1].Type == domain.WaypointHospitalDelivery {
 			d.Route = slices.Clone(d.Route)
 			d.Route[1], d.Route[2] = d.Route[2], d.Route[1]
 		}
 	}), "forged", "READY", 3, ""},
+	{"F-STP-01", "STOP_MISPLACED: stops are not compared with addresses", limited(unplaced), "misplaced", "I11", 3, ""},
 	{"F-DEC-02", "OVER_CAPACITY: loads are not checked", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.PayloadCapacityKg = 0

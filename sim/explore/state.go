@@ -190,3 +190,8 @@ func pickupAt(order int) domain.Position {
 func hospitalAt(order, version int) domain.Position {
 	return domain.Position{Lat: 49.00 + float64(version)/10, Lon: 2.30 + float64(order)/10}
 }
+
+func waitsAt(order int) *domain.Position {
+	at := pickupAt(order)
+	return &at
+}

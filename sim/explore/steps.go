@@ -100,6 +100,8 @@ const (
 	unfenced               // made outside any cycle
 	stranger               // an order that another area plans
 	usurper                // the same, in the name of a depot that does not plan it
+	elsewhere              // delivers where nobody ordered
+	oldPlace               // picks up where the parcel is not
 )
 
 const (
@@ -827,7 +829,7 @@ func (m *model) forge(s *state, f forgery, d, o int) {
 		set = 1 << (maxOrders - 1)
 	case heavy:
 		set = 3
-	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier, unfenced, stranger, usurper:
+	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier, unfenced, stranger, usurper, elsewhere, oldPlace:
 	}
 	m.decide(s, d, set, f, func(msg *message) {
 		x := &msg.Decision
@@ -850,6 +852,10 @@ func (m *model) forge(s *state, f forgery, d, o int) {
 			x.Fence = fenceText(forgedFence)
 		case unfenced:
 			x.Fence = ""
+		case elsewhere:
+			x.Route[2].Position = awayAt
+		case oldPlace:
+			x.Route[1].Position = awayAt
 		case honest, blind, ghostOrder, heavy, stranger, usurper:
 		}
 	})
@@ -861,7 +867,7 @@ func (m *model) ask(s *state) {
 	s.Script++
 	req := domain.OrderRequest{ID: orderID(r.Order), Cancel: r.Cancel}
 	if !r.Cancel {
-		req.OrderContent = domain.OrderContent{Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Delivery: hospitalAt(r.Order, r.Version)}
+		req.OrderContent = domain.OrderContent{Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Pickup: waitsAt(r.Order), Delivery: hospitalAt(r.Order, r.Version)}
 		req.Deadline = deadline
 	}
 	published := s.Now.time().Add(time.Duration(s.Script) * time.Microsecond)

@@ -80,7 +80,7 @@ func (m *model) initial() state {
 	}
 	for i := range m.world.Orders {
 		req := domain.OrderRequest{ID: orderID(i), Deadline: deadline, OrderContent: domain.OrderContent{
-			Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Delivery: hospitalAt(i, 0),
+			Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Pickup: waitsAt(i), Delivery: hospitalAt(i, 0),
 		}}
 		order := domain.Order{
 			ID: req.ID, Status: domain.OrderPending, OrderContent: req.OrderContent, ContentHash: req.Hash(),
@@ -259,6 +259,11 @@ var Worlds = []World{
 		Messages: 3, Ticks: 3, Orders: 2, Parcels: 1, Drones: 2, Heavy: true,
 		Forge: []forgery{blind, ghostOrder, ghostDrone, wrongRoute, heavy, farAway, conflict, fromFuture, plannedEarlier, unknownFence, unfenced},
 		Left:  budgets{Cycle: 1, Forge: 1, Again: 1, Abort: 1},
+	},
+	{
+		Name: "misplaced", About: "decisions whose stops are not at their order's addresses, beside honest ones",
+		Messages: 3, Ticks: 3, Orders: 2, Parcels: 1, Drones: 2, Forge: []forgery{elsewhere, oldPlace},
+		Left: budgets{Cycle: 1, Forge: 2, Again: 1, Abort: 1},
 	},
 	{
 		Name: "areas", About: "three areas, one without drones; an order that was handed over three times before is handed over and held while cycles overlap and a depot is deleted",

@@ -12,7 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// Documents reads all drones, orders, missions and events, the ledger in commit
+// Documents reads all drones, orders, missions, warehouses and events, the ledger in commit
 // order, the highest fences, and the dead letters that operators discarded.
 func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History, error) {
 	var h invariant.History
@@ -21,6 +21,7 @@ func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History
 		func() (err error) { h.Drones, err = store.Drones(ctx, "", all); return },
 		func() (err error) { h.Orders, err = store.Orders(ctx, "", all); return },
 		func() (err error) { h.Missions, err = store.Missions(ctx, "", all); return },
+		func() (err error) { h.Warehouses, err = store.Warehouses(ctx); return },
 		func() (err error) { h.Ledger, err = store.LedgerInCommitOrder(ctx); return },
 		func() (err error) { h.Events, err = store.AllEvents(ctx); return },
 		func() error {

@@ -48,7 +48,7 @@ func TestDocuments_HoldEveryPart(t *testing.T) {
 	err := errors.Join(
 		store.Setup(ctx, []domain.Depot{{ID: "DEPOT", Position: home}}, nil, []domain.Drone{{ID: "D1", HomeDepotID: "DEPOT"}}),
 		store.IngestOrder(ctx, domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
-			Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: hospital,
+			Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &home, Delivery: hospital,
 		}}, now),
 		store.NewTelemetryApplier().Apply(ctx, []domain.Telemetry{{DroneID: "D1", Timestamp: now, Position: home, Battery: 90, Status: domain.DroneIdle}})[0],
 		store.RecordDiscard(ctx, domain.Discard{ID: "orders-17", Topic: "orders", MessageID: "17", Reason: "INVALID"}),

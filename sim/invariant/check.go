@@ -8,9 +8,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Check checks a history against all ten invariants, and against F-ARE-04 where it has
-// readings. Equal histories give equal
-// reports.
+// Check checks a history against all invariants, and against F-ARE-04 where it has
+// readings. Equal histories give equal reports.
 func Check(h History) Report {
 	if h.ClockTolerance == 0 {
 		h.ClockTolerance = DefaultClockTolerance
@@ -26,6 +25,7 @@ func Check(h History) Report {
 	c.fold()
 	c.effects()
 	c.putDown()
+	c.addresses()
 	c.released()
 	c.planned()
 	slices.SortFunc(c.report.Violations, func(a, b Violation) int {

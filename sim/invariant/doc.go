@@ -1,5 +1,5 @@
 // Package invariant checks a fleet's history (events, final documents, ledger and
-// the messages confirmed to their senders) against ten rules that must always hold:
+// the messages confirmed to their senders) against rules that must always hold:
 //
 //	I1  no drone and no order is in two ACTIVE missions at any time
 //	I2  every status change is legal
@@ -11,6 +11,7 @@
 //	I8  the events fold to the documents
 //	I9  every acknowledged message has its effect or a recorded reason
 //	I10 no parcel that was put down is sent again
+//	I11 a delivered order was picked up and put down where its stops had to be
 //
 // Where samples were taken of what the cycles of all areas read, it also checks that each
 // order that waited was read by one area, not by two and not by none (F-ARE-04).

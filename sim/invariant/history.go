@@ -13,6 +13,8 @@ type History struct {
 	Drones   []domain.Drone
 	Orders   []domain.Order
 	Missions []domain.Mission
+	// Warehouses has every state that a warehouse was in; nil skips what is checked by it.
+	Warehouses []domain.Warehouse
 
 	Events []domain.Event       // in any order
 	Ledger []domain.LedgerEntry // in the order of their commits
@@ -96,7 +98,7 @@ func (r Report) OK() bool { return len(r.Violations) == 0 }
 
 // Violation is one fact that breaks one rule.
 type Violation struct {
-	Invariant string `json:"invariant"` // "I1" to "I10", or the id of a requirement
+	Invariant string `json:"invariant"` // "I1" to "I11", or the id of a requirement
 	Subject   string `json:"subject"`   // for example "drone DRONE-001"
 	Detail    string `json:"detail"`
 }

@@ -202,7 +202,10 @@ func (l *lossy) snapshot(cycle int) domain.Snapshot {
 // decide judges a decision as the State Manager does.
 func (l *lossy) decide(d domain.Decision) {
 	drone := l.drones[d.DroneID]
-	state := policy.DecisionState{Drone: &drone, Orders: map[domain.OrderID]domain.Order{}, Depots: l.world.Depots}
+	state := policy.DecisionState{Drone: &drone, Orders: map[domain.OrderID]domain.Order{}, Depots: l.world.Depots, Warehouses: map[domain.WarehouseID]domain.Warehouse{}}
+	for _, w := range l.world.Warehouses {
+		state.Warehouses[w.ID] = w
+	}
 	orders := d.OrderIDs
 	if m, known := l.missions[d.AmendsMissionID]; known {
 		state.Mission, orders = &m, append(slices.Clone(orders), m.OrderIDs...)

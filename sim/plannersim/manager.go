@@ -110,7 +110,7 @@ func (r *replay) decide(d domain.Decision) error {
 		return fmt.Errorf("no drone %s", d.DroneID)
 	}
 	drone, ids := t.known, d.OrderIDs
-	state := policy.DecisionState{Drone: &drone, Depots: r.world.Depots}
+	state := policy.DecisionState{Drone: &drone, Depots: r.world.Depots, Warehouses: stocked(r.world.Warehouses)}
 	m, amends := r.missions[d.AmendsMissionID]
 	if amends {
 		state.Mission, ids = &m, append(ids[:len(ids):len(ids)], m.OrderIDs...)
@@ -128,6 +128,15 @@ func (r *replay) decide(d domain.Decision) error {
 	r.counts.add(d, amends && !m.Standby(), verdict.Entry)
 	r.commit(t, verdict.Change)
 	return nil
+}
+
+// stocked are warehouses by their ids.
+func stocked(list []domain.Warehouse) map[domain.WarehouseID]domain.Warehouse {
+	warehouses := make(map[domain.WarehouseID]domain.Warehouse, len(list))
+	for _, w := range list {
+		warehouses[w.ID] = w
+	}
+	return warehouses
 }
 
 func (r *replay) tracked(id domain.DroneID) *trackedDrone {

@@ -1074,9 +1074,10 @@ type MissionAssignment struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	DroneId  string                 `protobuf:"bytes,1,opt,name=drone_id,json=droneId,proto3" json:"drone_id,omitempty"`
 	OrderIds []string               `protobuf:"bytes,2,rep,name=order_ids,json=orderIds,proto3" json:"order_ids,omitempty"`
-	// For each order one WAREHOUSE_PICKUP and after it one HOSPITAL_DELIVERY. Where
-	// they are is not compared with the order: it counts as delivered where its stop
-	// is.
+	// For each order one WAREHOUSE_PICKUP and after it one HOSPITAL_DELIVERY. The
+	// delivery is at the order's delivery_location. The pickup is at its
+	// pickup_location, or, if it has none, at the warehouse of related_warehouse_id,
+	// which must stock the product. A stop may be 10 m off.
 	Route []*Waypoint `protobuf:"bytes,3,rep,name=route,proto3" json:"route,omitempty"`
 	// Percent of a full charge, with the way home. By it the drone must land with
 	// 20 % or more; left out, it need only have more than 20 % now.
