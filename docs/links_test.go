@@ -94,3 +94,20 @@ func TestDecisions_KeepToOnePage(t *testing.T) {
 		}
 	}
 }
+
+// docs/README.md lists every document.
+func TestDocuments_AreListed(t *testing.T) {
+	list, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if page != "README.md" && !strings.Contains(string(list), "("+page+")") {
+			t.Errorf("docs/README.md does not list %s", page)
+		}
+	}
+}
