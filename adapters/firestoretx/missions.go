@@ -2,6 +2,8 @@ package firestoretx
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
@@ -30,4 +32,59 @@ func (s *Store) RecallMission(ctx context.Context, id domain.MissionID, why stri
 		}
 		return t.write(change)
 	})
+}
+
+// misplacedMissions bounds how many missions MisplacedStops looks at.
+const misplacedMissions = 1000
+
+// MisplacedStops says, for each ACTIVE mission with a stop ahead for which a decision would
+// be rejected today, what is wrong with it: earlier versions did not compare stops with
+// addresses. It looks at the first 1,000 missions.
+//
+// Cost: 2 RPCs and one for every 300 orders; a read for each mission, order and warehouse.
+func (s *Store) MisplacedStops(ctx context.Context) (map[domain.MissionID]string, error) {
+	missions, err := s.Missions(ctx, domain.MissionActive, Page{Limit: misplacedMissions})
+	if err := unlessMalformed(err); err != nil || len(missions) == 0 {
+		return nil, err
+	}
+	list, err := s.Warehouses(ctx)
+	if err := unlessMalformed(err); err != nil {
+		return nil, err
+	}
+	warehouses := map[domain.WarehouseID]domain.Warehouse{}
+	for _, w := range list {
+		warehouses[w.ID] = w
+	}
+	var ids []domain.OrderID
+	for _, m := range missions {
+		ids = append(ids, m.OrderIDs...)
+	}
+	orders := map[domain.OrderID]domain.Order{}
+	for chunk := range slices.Chunk(ids, 300) {
+		snaps, err := s.client.GetAll(ctx, refs(s, Orders, chunk))
+		if err != nil {
+			return nil, wrap(err, "orders of active missions")
+		}
+		for _, snap := range snaps {
+			if o, err := orderCodec.decode(snap); snap.Exists() && err == nil {
+				orders[o.ID] = o
+			}
+		}
+	}
+	faults := map[domain.MissionID]string{}
+	for _, m := range missions {
+		if fault := s.assignment.MisplacedStop(m, orders, warehouses); fault != "" {
+			faults[m.ID] = fault
+		}
+	}
+	return faults, nil
+}
+
+// unlessMalformed drops an error that only names malformed documents beside those that a
+// list has.
+func unlessMalformed(err error) error {
+	if _, malformed := errors.AsType[*MalformedError](err); malformed {
+		return nil
+	}
+	return err
 }

@@ -82,9 +82,9 @@ func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P]
 		if len(updates) > 0 {
 			done.Action, done.Fields = domain.PlaceChanged, fields
 		}
-		write = func(t *txn) error { return t.Update(ref, updates) }
+		update := func(t *txn) error { return t.Update(ref, updates) }
 		if form.moves == nil || !form.moves(s, before, place) {
-			return done, write, nil
+			return done, update, nil
 		}
 		if err := s.checkUnvisited(ask, id); err != nil {
 			return done, nil, err
@@ -94,7 +94,7 @@ func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P]
 			if err != nil {
 				return err
 			}
-			return errors.Join(outdate(), write(t))
+			return errors.Join(outdate(), update(t))
 		}, nil
 	})
 	return done, wrap(err, "%s %s", form.kind, id)

@@ -5,6 +5,9 @@ import (
 	"sync"
 	"testing"
 
+	"cloud.google.com/go/firestore"
+	"google.golang.org/genproto/googleapis/type/latlng"
+
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -93,6 +96,23 @@ func TestStore_MovesRaceWithDecisions(t *testing.T) {
 		applied += won
 	}
 	t.Logf("%d decisions applied, %d of 8 moves", applied, moves)
+}
+
+// F-STP-11: missions that an earlier version made with misplaced stops are named.
+func TestStore_NamesMisplacedStopsOfMissions(t *testing.T) {
+	v := newVisiting(t)
+	v.must(v.stocks("W1", depot.Position))
+	sound, off := v.assign(v.decide("W1")), v.assign(v.decide("W1"))
+	snap, err := v.client.Doc("missions/" + string(off.MissionID)).Get(t.Context())
+	v.must(err)
+	route := snap.Data()["route"].([]any)
+	route[1].(map[string]any)["position"] = &latlng.LatLng{Latitude: 48.9, Longitude: 2.36}
+	_, err = snap.Ref.Update(t.Context(), []firestore.Update{{Path: "route", Value: route}})
+	v.must(err)
+	faults, err := v.MisplacedStops(t.Context())
+	if err != nil || len(faults) != 1 || !strings.HasPrefix(faults[off.MissionID], "stop 1: HOSPITAL_DELIVERY is at 48.900000,2.360000") {
+		t.Errorf("%v, %v; mission %s is sound", faults, err, sound.MissionID)
+	}
 }
 
 // F-STP-04: a decision is compared with warehouses for a read each, and with depots for

@@ -179,6 +179,7 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	var work sync.WaitGroup
 	work.Go(func() { m.sweep(ctx) })
 	work.Go(func() { m.takeCensus(ctx) })
+	work.Go(func() { m.nameMisplacedStops(ctx) })
 	work.Go(func() { clockwatch.Watch(ctx, m.Locks, m.Meter, m.Log, m.noteClock) })
 	if m.cfg.CycleInterval > 0 {
 		work.Go(func() { m.watchDepots(ctx) })
@@ -189,6 +190,18 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	close(settled)
 	outbox.Wait()
 	return errors.Join(err, m.Locks.Close(everything))
+}
+
+// nameMisplacedStops logs each mission under way with a stop for which a decision would be
+// rejected today. It changes nothing.
+func (m *Manager) nameMisplacedStops(ctx context.Context) {
+	faults, err := m.Store.MisplacedStops(ctx)
+	if err != nil && ctx.Err() == nil {
+		m.Log.WarnContext(ctx, "stops of missions under way not checked", slog.Any("err", err))
+	}
+	for id, fault := range faults {
+		m.Log.WarnContext(ctx, "mission under way has a misplaced stop", slog.String("mission_id", string(id)), slog.String("fault", fault))
+	}
 }
 
 // Faults returns why messages cannot be consumed at present.
