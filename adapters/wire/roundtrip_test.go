@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -57,6 +58,11 @@ func ids[T ~string]() *rapid.Generator[T] {
 			return domain.CheckID(s) == nil
 		}).Draw(t, "id"))
 	})
+}
+
+// normal are texts in the form that messages must have.
+func normal(least int) *rapid.Generator[string] {
+	return rapid.StringN(least, 32, 128).Filter(norm.NFC.IsNormalString)
 }
 
 // optional is absent half of the time.
@@ -115,7 +121,7 @@ func orders() *rapid.Generator[domain.OrderRequest] {
 			r.Priority = domain.PriorityStandard
 			return r
 		}
-		r.ProductType = rapid.StringN(1, 32, 128).Draw(t, "product")
+		r.ProductType = normal(1).Draw(t, "product")
 		if rapid.Bool().Draw(t, "pickup") {
 			p := positions().Draw(t, "pickup")
 			r.Pickup = &p
@@ -123,7 +129,7 @@ func orders() *rapid.Generator[domain.OrderRequest] {
 		r.Delivery = positions().Draw(t, "delivery")
 		r.WeightKg = rapid.Float64Range(0, 1e6).Draw(t, "weight")
 		r.ColdChain = rapid.Bool().Draw(t, "cold")
-		r.RequesterID = rapid.StringN(0, 32, 128).Draw(t, "requester")
+		r.RequesterID = normal(0).Draw(t, "requester")
 		r.CreatedAt = optional(times()).Draw(t, "created")
 		r.Deadline = optional(times()).Draw(t, "deadline")
 		return r

@@ -107,9 +107,10 @@ func (f Fleet) Day() []Part {
 		// The document again, and the event, which a TTL policy deletes later.
 		{"changes of status", Usage{Writes: 2 * changes, Deletes: changes, RPCs: changes}},
 		{"orders", Usage{Reads: 1, Writes: 2, Deletes: 1, RPCs: 3, Messages: 1, Bytes: otherBytes}.times(orders)},
-		// As firestoretx.AssignMission says, and the mark that the command is out.
+		// As firestoretx.AssignMission says, with a warehouse for each order, and the mark
+		// that the command is out.
 		{"decisions", Usage{
-			Reads: 3 + k, Writes: 2*(3+k) + 1 + 1, Deletes: 1 + 2 + k, RPCs: 4,
+			Reads: 3 + k + k, Writes: 2*(3+k) + 1 + 1, Deletes: 1 + 2 + k, RPCs: 4,
 			Messages: 2, Bytes: 2 * otherBytes,
 		}.times(missions)},
 		// Each stop, the acknowledgement and the end read the binding and write

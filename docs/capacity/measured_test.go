@@ -86,7 +86,7 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 		}
 	}
 	for i := range 10 {
-		request := domain.OrderRequest{ID: orderID(i), OrderContent: domain.OrderContent{Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: home}}
+		request := domain.OrderRequest{ID: orderID(i), OrderContent: domain.OrderContent{Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &home, Delivery: home}}
 		if err := store.IngestOrder(t.Context(), request, now); err != nil {
 			t.Fatal(err)
 		}
