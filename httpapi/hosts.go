@@ -49,8 +49,8 @@ func hostOf(header string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(header, "[]")), ".")
 }
 
-// isOwnAddress reports whether a host is the very address at which the request arrived, as
-// that of a pod's probe is. It is no name that anybody could point elsewhere.
+// isOwnAddress reports whether a host is the address at which the request arrived, as in a
+// pod's probe. An address, unlike a name, cannot be pointed elsewhere.
 func (a *API) isOwnAddress(r *http.Request, host string) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	address, err := netip.ParseAddr(host)

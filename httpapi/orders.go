@@ -34,8 +34,8 @@ func (a *API) orderEndpoints() []endpoint {
 	}
 }
 
-// onlyHeld narrows a list. There is no list of orders that are not held: false would
-// look like one and show all.
+// onlyHeld narrows a list to held orders. It refuses false, which would look like a list of
+// the others and show all.
 var onlyHeld = onlyTrue("held", "Only orders that wait for an operator.", "true, or leave it out for all")
 
 // orders answers GET /api/v1/orders with one page, and why those of them wait that

@@ -350,8 +350,8 @@ func (s *Store) Waiting(ctx context.Context, depots []domain.DepotID) (map[domai
 // combinations of values two fields.
 const maxIn = 30
 
-// homes splits depots for queries that name at most so many. If all are asked for, one
-// query has no condition.
+// homes splits depots for queries that name at most most of them. If all are asked for,
+// one query has no condition.
 func homes(depots []domain.DepotID, all bool, most int) [][]domain.DepotID {
 	if all {
 		return [][]domain.DepotID{nil}

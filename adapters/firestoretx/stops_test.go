@@ -25,8 +25,8 @@ func northOf(p domain.Position, degrees float64) domain.Position {
 }
 
 // F-STP-05: a warehouse that a mission still flies to is not moved; when another is moved,
-// decisions from older snapshots expire, also those of earlier versions' making. Within the
-// tolerance a correction is no move.
+// decisions from older snapshots expire. A correction within the tolerance does not count as a
+// move.
 func TestStore_MovesNoWarehouseThatAMissionFliesTo(t *testing.T) {
 	v := newVisiting(t)
 	v.must(v.stocks("W1", depot.Position))

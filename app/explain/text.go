@@ -53,7 +53,7 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	return err
 }
 
-// nobody says why there is no drone to list.
+// nobody says why no drone is listed.
 func nobody(plan planner.Outcome) string {
 	if plan.Reason == string(solver.NoCompatibleWarehouse) {
 		return "No drone can fly it: no warehouse supplies the product, with cold storage if the order needs that."

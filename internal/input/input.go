@@ -52,7 +52,7 @@ func (p Problems) Error() string {
 	return strings.Join(texts, " | ")
 }
 
-// err is p in order, as an error: nil if there is no problem.
+// err joins the problems in their order; nil if there are none.
 func (p Problems) err() error {
 	if len(p) == 0 {
 		return nil
