@@ -40,6 +40,7 @@ func TestShrink_KeepsOnlyWhatTheFailureNeeds(t *testing.T) {
 // removes every other fault.
 func TestShrink_FindsTheFaultThatABrokenVariantNeeds(t *testing.T) {
 	needsEmbedded(t)
+	longtest.Only(t, "runs a fleet again for each fault that it leaves out")
 	t.Parallel()
 	broken := faultInjector{dropDeadLetters: true}
 	plan := []plannedFault{
