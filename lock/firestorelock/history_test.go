@@ -20,6 +20,7 @@ import (
 // B-05, L-TST-02: clients die, are paused, lose replies and are broken, their clocks are
 // set by up to an hour, and the server is away for a while.
 func TestBackend_HistoriesUnderFaults(t *testing.T) {
+	onlyLong(t, "histories under faults")
 	if official {
 		t.Skip("on the official emulator too many calls overlap to search for their order in reasonable time")
 	}

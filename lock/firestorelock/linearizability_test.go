@@ -114,9 +114,7 @@ func (p extendingPeer) Extend(ctx context.Context, ref lock.Ref, _ time.Duration
 // guard clocks may differ by the tolerance in all, with it by any amount, and may be
 // set while leases are held.
 func TestBackend_HistoriesAreLinearizable(t *testing.T) {
-	if os.Getenv("LONG_TESTS") == "" { // as internal/longtest, which the library must not import
-		t.Skip("left to the gate: histories under a dozen clocks and peers; set LONG_TESTS=1 to run it")
-	}
+	onlyLong(t, "histories under a dozen clocks and peers")
 	const hour, ms = time.Hour, time.Millisecond
 	wavering := contender{guard: true, wavers: true}
 	extending := contender{guard: true, extends: &peerExtension{ttl: 3 * time.Second}}

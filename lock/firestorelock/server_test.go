@@ -2,6 +2,7 @@ package firestorelock
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -30,6 +31,14 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	// Most tests wait for leases and slow networks: more of them than cores run at once.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("16"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	serverAddr = os.Getenv("FIRESTORE_EMULATOR_HOST")
 	// Or the client library dials it by itself, beside the connection it is given.
 	if err := os.Unsetenv("FIRESTORE_EMULATOR_HOST"); err != nil {
@@ -161,5 +170,14 @@ func newRigAt(tb testing.TB, addr string, cfg Config) rig {
 		faulty:  newBackend(tb, clientOf(tb, proxy.Addr(), project), cfg),
 		direct:  newBackend(tb, direct, cfg),
 		client:  direct,
+	}
+}
+
+// onlyLong leaves a test to the gate, as internal/longtest does, which the library must not
+// import.
+func onlyLong(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("LONG_TESTS") == "" {
+		t.Skip("left to the gate: " + why + "; set LONG_TESTS=1 to run it")
 	}
 }
