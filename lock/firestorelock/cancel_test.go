@@ -86,6 +86,7 @@ var troubles = []trouble{
 // An outcome that is reported as known is true, and what a failed acquisition had locked
 // is released.
 func TestBackend_TellsTheTrueOutcomeWhereverItIsCancelled(t *testing.T) {
+	onlyLong(t, "cancellations at every call")
 	for _, c := range changes {
 		for _, tr := range troubles {
 			if tr.acquire && c.held || tr.lease && !c.held {

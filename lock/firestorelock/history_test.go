@@ -79,6 +79,7 @@ func loseSome(p *faultproxy.Proxy, seed uint64, share float64) {
 
 // L-FENCE-01: what a fence is for, with a register in the same database.
 func TestBackend_FencesKeepLateWritesOut(t *testing.T) {
+	onlyLong(t, "late writes of many holders")
 	t.Parallel()
 	client := newClient(t, serverAddr)
 	doc := client.Collection("registers").Doc("register")
