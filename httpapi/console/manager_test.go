@@ -354,7 +354,7 @@ func TestConsole_Commands(t *testing.T) {
 	await(t, ctx, `document.getElementById("state").textContent === "Live" && fleet.map.store === fleet.store`)
 
 	do(t, ctx, chromedp.Navigate(bob))
-	await(t, ctx, fmt.Sprintf(`fleet.map.drawn === %d && document.getElementById("who").textContent === "bob"`, drones))
+	await(t, ctx, fmt.Sprintf(`fleet.map.drawn === %d && document.getElementById("who").textContent === "subject bob"`, drones))
 	for _, kind := range []string{"drone", "order", "mission"} {
 		selects(kind, js[string](t, ctx, fmt.Sprintf(`[...fleet.store.all[%q].keys()][0]`, kind)))
 		await(t, ctx, `document.querySelectorAll(".actions button").length > 0`)
