@@ -1,11 +1,14 @@
 // Command checktests reads what "go test -json" prints and tells what the gate needs to know:
 // the failures, the skipped tests with their reasons, and the time of each package.
 //
-//	go test -json ./... | checktests -most 25s -shortened FILE
+//	go test -json ./... | checktests -most 25s -slow FILE -shortened FILE
+//	go test -json PACKAGE | checktests -most 25s
 //	LONG_TESTS=1 go test -json -run ... | checktests -long FILE
 //
 // With -shortened it writes to FILE the tests that left parts to the gate; see
-// internal/longtest. With -long it fails unless each of these has run, and in full.
+// internal/longtest. With -long it fails unless each of these has run, and in full. A package
+// that takes longer than -most is a failure, or with -slow a line of that file: the machine
+// may be busy with other packages, so the gate runs it again alone.
 package main
 
 import (
@@ -28,22 +31,29 @@ import (
 
 func main() {
 	most := flag.Duration("most", 0, "fail when a package takes longer; 0 sets no limit")
+	slow := flag.String("slow", "", "write the packages that took longer than -most to this `file`, instead of failing")
 	shortened := flag.String("shortened", "", "write the tests that left parts to the gate to this `file`")
 	long := flag.String("long", "", "fail unless the tests in this `file` have run in full")
 	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *most, *shortened, *long); err != nil {
+	if err := run(os.Stdin, os.Stdout, *most, *slow, *shortened, *long); err != nil {
 		fmt.Fprintln(os.Stderr, "checktests:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer, most time.Duration, shortened, long string) error {
+func run(in io.Reader, out io.Writer, most time.Duration, slow, shortened, long string) error {
 	r, err := read(in)
 	if err != nil {
 		return err
 	}
 	r.print(out)
-	errs := []error{r.failures(), r.slow(most)}
+	errs := []error{r.failures()}
+	switch paths := r.slow(most); {
+	case slow != "":
+		errs = append(errs, os.WriteFile(slow, []byte(strings.Join(append(paths, ""), "\n")), 0o644))
+	case len(paths) > 0:
+		errs = append(errs, fmt.Errorf("took more than %s: %s; leave what is long to the gate, see docs/testing.md", most, strings.Join(paths, ", ")))
+	}
 	if shortened != "" {
 		if len(r.shortened) == 0 {
 			errs = append(errs, errors.New("no test left anything to the gate, which is not so; is "+longtest.Variable+" set?"))
@@ -170,14 +180,14 @@ func (r *results) failures() error {
 	return errors.Join(errs...)
 }
 
-func (r *results) slow(most time.Duration) error {
-	var errs []error
-	for path, seconds := range r.packages {
-		if most > 0 && seconds > most.Seconds() {
-			errs = append(errs, fmt.Errorf("%s took %.1f s, more than %s: leave what is long to the gate, see docs/testing.md", path, seconds, most))
+// slow lists the packages that took longer than a limit; 0 is none.
+func (r *results) slow(most time.Duration) (paths []string) {
+	for _, path := range slices.Sorted(maps.Keys(r.packages)) {
+		if most > 0 && r.packages[path] > most.Seconds() {
+			paths = append(paths, path)
 		}
 	}
-	return errors.Join(errs...)
+	return paths
 }
 
 // full fails unless each of the tests, one a line as shortened writes them, has run and none

@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"a shortened run", short + good, true, "", "", "ok    20.0 s  p/a"},
 		{"nothing is shortened", good, true, "", "no test left anything to the gate", ""},
-		{"a package takes long", short + line("pass", "TestA", "", 1) + line("pass", "", "", 26), true, "", "p/a took 26.0 s, more than 25s", ""},
+		{"a package takes long", short + line("pass", "TestA", "", 1) + line("pass", "", "", 26), true, "", "took more than 25s: p/a;", ""},
 		{"a test fails", short + line("output", "TestB", "    a_test.go:9: boom\n", 0) + line("fail", "TestB", "", 1) + line("fail", "", "", 1), true, "", "failed: p/a", "a_test.go:9: boom"},
 		{"a package panics", line("output", "TestB", "panic: boom\n", 0) + line("fail", "", "", 1), true, "", "failed: p/a", "panic: boom"},
 		{"nothing ran", "", true, "", "no package passed", ""},
@@ -49,12 +49,12 @@ func TestRun(t *testing.T) {
 			var out strings.Builder
 			var err error
 			if row.short {
-				err = run(strings.NewReader(row.events), &out, 25*time.Second, file, "")
+				err = run(strings.NewReader(row.events), &out, 25*time.Second, "", file, "")
 			} else {
 				if err := os.WriteFile(file, []byte(row.list), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				err = run(strings.NewReader(row.events), &out, 0, "", file)
+				err = run(strings.NewReader(row.events), &out, 0, "", "", file)
 			}
 			if row.want == "" && err != nil || !strings.Contains(fmt.Sprint(err), row.want) || !strings.Contains(out.String(), row.prints) {
 				t.Errorf("%v, want %q\nprinted %s", err, row.want, out.String())
@@ -63,5 +63,19 @@ func TestRun(t *testing.T) {
 				t.Errorf("the list is %q", list)
 			}
 		})
+	}
+}
+
+// A package that takes long is run again alone: it is listed, and no failure yet.
+func TestRun_ListsSlowPackages(t *testing.T) {
+	for elapsed, want := range map[float64]string{20: "", 26: "p/a\n"} {
+		file := filepath.Join(t.TempDir(), "slow")
+		var out strings.Builder
+		if err := run(strings.NewReader(line("pass", "TestA", "", 1)+line("pass", "", "", elapsed)), &out, 25*time.Second, file, "", ""); err != nil {
+			t.Errorf("%v s: %v", elapsed, err)
+		}
+		if list, err := os.ReadFile(file); err != nil || string(list) != want {
+			t.Errorf("%v s: listed %q, %v; want %q", elapsed, list, err, want)
+		}
 	}
 }
