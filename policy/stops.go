@@ -50,6 +50,9 @@ func anyStopAhead(against func(stopSites, domain.Waypoint) string) func(decision
 // firstFault says what is wrong with the first stop, from an index on, that has a fault.
 func (s stopSites) firstFault(route []domain.Waypoint, from int, against func(stopSites, domain.Waypoint) string) string {
 	for i := from; i < len(route); i++ {
+		if _, known := s.orders[route[i].OrderID]; route[i].ForOrder() && !known {
+			continue // of a mission whose order was deleted; a decision is ORDER_UNKNOWN
+		}
 		if fault := against(s, route[i]); fault != "" {
 			return fmt.Sprintf("stop %d: %s", i, fault)
 		}

@@ -140,6 +140,9 @@ func TestMissionAssignmentPolicy_NamesMisplacedStopsOfMissions(t *testing.T) {
 	if fault := p.MisplacedStop(m, j.state.Orders, j.state.Warehouses); !strings.HasPrefix(fault, "stop 3: HOSPITAL_DELIVERY") {
 		t.Errorf("a misplaced stop: %q", fault)
 	}
+	if fault := p.MisplacedStop(m, nil, j.state.Warehouses); fault != "" {
+		t.Errorf("a mission without its orders: %s", fault)
+	}
 	m.ReachedStops = 4
 	if fault := p.MisplacedStop(m, j.state.Orders, j.state.Warehouses); fault != "" {
 		t.Errorf("a misplaced stop that is reached: %s", fault)

@@ -83,11 +83,13 @@ func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P]
 			done.Action, done.Fields = domain.PlaceChanged, fields
 		}
 		update := func(t *txn) error { return t.Update(ref, updates) }
-		if form.moves == nil || !form.moves(s, before, place) {
+		if form.moves == nil || malformed == nil && !form.moves(s, before, place) {
 			return done, update, nil
 		}
-		if err := s.checkUnvisited(ask, id); err != nil {
-			return done, nil, err
+		if malformed == nil { // else nobody knows where it was: it may be repaired at once
+			if err := s.checkUnvisited(ask, id); err != nil {
+				return done, nil, err
+			}
 		}
 		return done, func(t *txn) error {
 			outdate, err := t.outdateDecisions(id)

@@ -60,6 +60,26 @@ func TestStore_MovesNoWarehouseThatAMissionFliesTo(t *testing.T) {
 	}
 }
 
+// A malformed warehouse is repaired while missions fly there, and decisions from older
+// snapshots expire.
+func TestStore_RepairsAWarehouseThatMissionsFlyTo(t *testing.T) {
+	v := newVisiting(t)
+	v.must(v.stocks("W1", depot.Position))
+	early := v.decide("W1")
+	if entry := v.assign(v.decide("W1")); entry.Outcome != domain.OutcomeApplied {
+		t.Fatal(entry)
+	}
+	_, err := v.client.Doc("warehouses/W1").Update(t.Context(), []firestore.Update{{Path: "position", Value: "Paris"}})
+	v.must(err)
+	v.must(v.stocks("W1", depot.Position))
+	if entry := v.assign(early); entry.Reason != string(policy.ReasonDecisionExpired) {
+		t.Errorf("a decision from before the repair: %+v", entry)
+	}
+	if entry := v.assign(v.decide("W1")); entry.Outcome != domain.OutcomeApplied {
+		t.Errorf("a decision after the repair: %+v", entry)
+	}
+}
+
 // F-STP-05: whatever decisions are applied while a warehouse moves, no active mission flies
 // to where it was.
 func TestStore_MovesRaceWithDecisions(t *testing.T) {
