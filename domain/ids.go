@@ -22,6 +22,7 @@ type (
 	CycleID     string
 	DepotID     string
 	WarehouseID string
+	DroneTypeID string
 	DiscardID   string
 	ReplayID    string
 )
