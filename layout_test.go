@@ -33,7 +33,8 @@ var layers = []layer{
 	{"emulator", "embedded Firestore and Pub/Sub servers for tests", nil},
 	{"deploy", "Terraform, manifests, indexes, dashboards, alerts", nil},
 	{"policy", "the fleet's rules, pure", []string{"domain"}},
-	{"internal", "plumbing: flags, settings, connections, metrics, clocks", []string{"domain", "lock", "emulator"}},
+	{"internal", "plumbing: flags, settings, connections, metrics, clocks", []string{"domain", "lock"}},
+	{"testkit", "servers, programs and identities for tests", []string{"domain", "lock", "emulator", "internal"}},
 	{"adapters", "Firestore, Pub/Sub and wire forms", []string{"domain", "policy", "lock", "proto", "internal"}},
 	{"app", "the use cases", []string{"domain", "policy", "lock", "solver", "internal", "adapters"}},
 	{"httpapi", "the HTTP API over the use cases", []string{"domain", "policy", "lock", "internal", "adapters", "app"}},
@@ -56,21 +57,20 @@ var restrictions = []struct {
 	path    string
 	imports []string
 }{
-	{"internal/config", []string{"domain", "internal/editdistance", "internal/input"}},
-	{"internal/editdistance", nil},
+	{"internal/config", []string{"domain", "internal/input"}},
 	{"internal/input", nil},
 	{"internal/meter", nil},
 	{"internal/shutdown", nil},
 	{"internal/observe", []string{"internal/meter"}},
 	{"internal/terminal", nil},
-	{"adapters/wire", []string{"domain", "proto", "internal/editdistance", "internal/input"}},
+	{"adapters/wire", []string{"domain", "proto", "internal/input"}},
 	{"adapters/entity", []string{"domain", "lock"}},
 	{"adapters/firestoretx", []string{"domain", "policy", "lock"}},
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/restart", "internal/shutdown"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},
 	{"app/learning", []string{"domain", "policy"}},
 	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter", "internal/restart"}},
-	{"app/placefile", []string{"domain", "internal/editdistance", "internal/input"}},
+	{"app/placefile", []string{"domain", "internal/input"}},
 	{"app/planview", []string{"solver", "internal/terminal"}},
 	{"httpapi/console", nil},
 	{"httpapi/identity", []string{"domain"}},
@@ -188,6 +188,7 @@ func TestLayout_ImportsPointDown(t *testing.T) {
 	for _, broken := range []struct{ from, to string }{
 		{"policy", "adapters/wire"}, {"adapters/firestoretx", "app/operator"}, {"app/operator", "httpapi"},
 		{"httpapi", "sim/devrun"}, {"internal/meter", "internal/connect"}, {"newfolder", "domain"},
+		{"internal/connect", "emulator/firestore"}, {"cmd/statemanager", "testkit/emutest"}, {"sim/devrun", "testkit/longtest"},
 	} {
 		with := append(slices.Clone(list), goPackage{ImportPath: module + broken.from, Imports: []string{module + broken.to}})
 		if len(layoutErrors(with)) == 0 {

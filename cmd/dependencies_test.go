@@ -15,8 +15,8 @@ var notInProduction = []string{
 	"github.com/dronefleet/dronefleet/emulator",
 	"github.com/dronefleet/dronefleet/sim",
 	"github.com/dronefleet/dronefleet/docs",
-	"github.com/dronefleet/dronefleet/internal/clitest",
-	"github.com/dronefleet/dronefleet/internal/emutest",
+	"github.com/dronefleet/dronefleet/testkit/clitest",
+	"github.com/dronefleet/dronefleet/testkit/emutest",
 	"go.etcd.io/bbolt",
 	"testing",
 }

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // builtIn holds the binaries that the Dockerfile builds; see imageBinaries.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/clitest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 const guide = "../docs/deploy.md"

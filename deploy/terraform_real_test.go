@@ -19,7 +19,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // runTerraform runs Terraform in dir, with no configuration of this machine.

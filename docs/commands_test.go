@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dronefleet/dronefleet/internal/clitest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 // commandSpan is a command of ours in a document: between backticks, perhaps

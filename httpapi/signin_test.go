@@ -14,7 +14,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
-	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/testkit/identitytest"
 )
 
 // site is an API where browsers can sign in, behind a proxy that ends TLS.

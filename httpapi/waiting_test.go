@@ -14,8 +14,8 @@ import (
 	"github.com/dronefleet/dronefleet/app/explain"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // cycle runs one solve cycle of the depot DEPOT-1.

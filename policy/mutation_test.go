@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // checks is everything this package holds the rules against.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver/model"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // crowd is a problem in one town: half of the drones stand at its only depot, the

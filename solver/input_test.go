@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
 	"github.com/dronefleet/dronefleet/solver/model"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // basic is one drone, one warehouse, one deliverable order.

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/oracle"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // pinned is a problem with some of its orders pinned to a drone or forbidden to some.

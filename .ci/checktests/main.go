@@ -6,7 +6,7 @@
 //	LONG_TESTS=1 go test -json -run ... | checktests -long FILE
 //
 // With -shortened it writes to FILE the tests that left parts to the gate; see
-// internal/longtest. With -long it fails unless each of these has run, and in full. A package
+// testkit/longtest. With -long it fails unless each of these has run, and in full. A package
 // that takes longer than -most is a failure, or with -slow a line of that file: the machine
 // may be busy with other packages, so the gate runs it again alone.
 package main
@@ -26,7 +26,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 func main() {

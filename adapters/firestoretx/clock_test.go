@@ -10,8 +10,8 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-TEL-03, F-DLQ-01: only the server's clock decides what is too far ahead. With a local

@@ -12,10 +12,10 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // lockStore is the address of a running store, ready for locks.

@@ -10,7 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
-	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-ORD-05: the latest cycle of each depot that came to a plan says why an order

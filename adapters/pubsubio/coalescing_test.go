@@ -13,8 +13,8 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // ledger is a store of telemetry that notes when it commits what. To it a drone

@@ -14,8 +14,8 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // sent notes what reaches the server, in its order, by ordering key.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-FLOW-01: what is let in at a time takes a small part of a process's memory,

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/dronefleet/dronefleet/internal/editdistance"
 	"github.com/dronefleet/dronefleet/internal/input"
 	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
 )
@@ -169,7 +168,7 @@ func misspelt(message protoreflect.MessageDescriptor, path string, given map[pro
 		}
 	}
 	for _, name := range unknown {
-		if known := editdistance.Nearest(name, lacking); known != "" {
+		if known := input.Nearest(name, lacking); known != "" {
 			field := fieldByAnyName(message, known)
 			bad = append(bad, Problem{join(path, string(field.Name())), fmt.Sprintf("is spelt %.64q; give %q", name, known)})
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // flying has D1 take off with the order SERVED, and name its mission.

@@ -19,8 +19,8 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/solver/model"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-OPT-03: a decision that cannot be encoded does not keep the others from being

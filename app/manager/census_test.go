@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/observe"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // metric is the value of one series on the page of a process, -1 if it is not there.

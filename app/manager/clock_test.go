@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-TEL-09: a manager sweeps unless its clock is known to be wrong, and logs once that it

@@ -27,13 +27,13 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
 	"github.com/dronefleet/dronefleet/sim/invariant"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // system is a fleet of one depot with managers running on it.

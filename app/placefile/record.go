@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/editdistance"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 // Problem is one thing that is wrong with a file.
@@ -99,7 +99,7 @@ func (r *reader) known(rec record, fields []string) {
 			continue
 		}
 		meant := ""
-		if near := editdistance.Nearest(name, fields); near != "" {
+		if near := input.Nearest(name, fields); near != "" {
 			meant = fmt.Sprintf("; did you mean %s?", near)
 		}
 		r.refuse(rec.fields[name].where, fmt.Sprintf("%.64q", name), "is not a field; the fields are %s%s", strings.Join(fields, ", "), meant)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // inTime counts the CRITICAL orders that a plan delivers by their deadlines.

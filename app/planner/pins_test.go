@@ -8,8 +8,8 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // F-OPR-05: a pinned order that is alone flies at once, for whatever its drone is kept

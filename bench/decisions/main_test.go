@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/clitest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 func TestMain(m *testing.M) { clitest.MainOf(m, main) }

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/bench/dispatch/scenario"
-	"github.com/dronefleet/dronefleet/bench/lilim/cputime"
+	"github.com/dronefleet/dronefleet/bench/measure"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
@@ -77,7 +77,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	return cli.WriteRows("--json", f.JSON, func(write func(any) error) error {
+	return measure.WriteRows("--json", f.JSON, func(write func(any) error) error {
 		sum := summary{rivals: rivals}
 		for k := range uint64(f.Instances) {
 			i := f.First + k
@@ -155,7 +155,7 @@ func solve(ctx context.Context, f flags, p solver.Problem, instance, seed uint64
 	}
 	o.Clock = time.Now
 	if f.CPU {
-		o.Clock = cputime.Clock(f.Workers)
+		o.Clock = measure.ProcessorClock(f.Workers)
 	}
 	var reports []solver.Progress
 	o.Progress = func(p solver.Progress) { reports = append(reports, p) }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/bench/dispatch/scenario"
-	"github.com/dronefleet/dronefleet/internal/clitest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 func TestMain(m *testing.M) { clitest.MainOf(m, main) }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // The replay without servers predicts the real system: the same orders, about as

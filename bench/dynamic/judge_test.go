@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // Seeds and cities of the two sets must not meet, but for Paris.

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/clitest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 func TestMain(m *testing.M) { clitest.MainOf(m, main) }

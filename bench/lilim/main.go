@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dronefleet/dronefleet/bench/lilim/cputime"
+	"github.com/dronefleet/dronefleet/bench/measure"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/solver/lilim"
 )
@@ -71,7 +71,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	return cli.WriteRows("--json", f.JSON, func(write func(any) error) error {
+	return measure.WriteRows("--json", f.JSON, func(write func(any) error) error {
 		var all seeds
 		for k := range uint64(f.Seeds) {
 			var sum summary
@@ -141,7 +141,7 @@ func solve(ctx context.Context, path string, f flags, seed uint64) (row, error) 
 	}
 	o := lilim.Options{TimeLimit: f.Time, Iterations: f.Iterations, Seed: seed, Workers: f.Workers, Clock: time.Now}
 	if f.CPU {
-		o.Clock = cputime.Clock(f.Workers)
+		o.Clock = measure.ProcessorClock(f.Workers)
 	}
 	o.Improved = func(elapsed time.Duration, vehicles int, distance float64) {
 		at := elapsed.Milliseconds()

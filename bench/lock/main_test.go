@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 func TestMain(m *testing.M) { clitest.MainOf(m, main) }

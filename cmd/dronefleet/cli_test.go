@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 const (

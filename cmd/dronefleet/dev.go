@@ -70,8 +70,8 @@ func (c *devCommand) Run(ctx context.Context) error {
 	}
 	defer out.Close()
 	console := os.Stdout
-	if cli.Closed(os.Stdout) {
-		if cli.Closed(os.Stderr) {
+	if closed(os.Stdout) {
+		if closed(os.Stderr) {
 			return errors.New("standard output and standard error are closed: nobody would see the run or its report")
 		}
 		console = os.Stderr

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-API-02: dev prints the URL of its API in one line. Its Firestore enforces the fleet's

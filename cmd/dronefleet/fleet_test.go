@@ -16,9 +16,9 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 const optimizer = clitest.Program("optimizer")

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
-	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 const locktool = clitest.Program("locktool")

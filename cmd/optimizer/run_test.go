@@ -22,9 +22,9 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-OPT-01, F-OBS-01: run plans repeatedly until it is told to stop, and then exits with

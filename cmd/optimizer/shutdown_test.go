@@ -16,8 +16,8 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-OPT-01, L-ACQ-06: a lock that was granted while its optimizer was told to stop is

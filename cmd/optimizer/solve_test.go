@@ -16,7 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // Firestore refuses to read a time of more than an hour ago that is not a whole minute.

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // startupPatience bounds the start of the official emulator, which runs on Java.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // officialEmulator finds or starts Google's emulator, once for all tests.

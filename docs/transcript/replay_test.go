@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // The page under test, and the folder from which it starts.

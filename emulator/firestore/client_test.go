@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // Fifty goroutines increment a counter ten times each, with the real client. No update

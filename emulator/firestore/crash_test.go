@@ -17,7 +17,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // With these variables set, the test binary runs a durable server, prints its address

@@ -15,7 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/history"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // Random transactions, plain commits, reads and queries work on few documents, with

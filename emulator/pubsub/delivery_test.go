@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)

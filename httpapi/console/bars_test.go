@@ -21,8 +21,8 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/sim/devrun"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // crowd serves the console with a stream of n drones that all report once a second: more

@@ -25,9 +25,9 @@ import (
 
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/sim/devrun"
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 var screenshots = flag.String("screenshots", "", "write a picture of each view to this folder")

@@ -20,7 +20,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
-	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/testkit/identitytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

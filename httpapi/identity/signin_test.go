@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi/identity"
-	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/testkit/identitytest"
 )
 
 const publicURL = "https://fleet.example.org"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dronefleet/dronefleet/docs/docgen"
-	"github.com/dronefleet/dronefleet/internal/clitest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated sections of docs/configuration.md")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/clitest"
+	"github.com/dronefleet/dronefleet/testkit/clitest"
 )
 
 // One environment serves every program: none reports another's variables as

@@ -10,9 +10,9 @@ import (
 
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/internal/clockwatch"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-OBS-01, F-TEL-09: each measurement of the clock is reported at once; it is logged

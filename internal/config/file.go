@@ -10,7 +10,6 @@ import (
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/dronefleet/dronefleet/internal/editdistance"
 	"github.com/dronefleet/dronefleet/internal/input"
 )
 
@@ -185,7 +184,7 @@ func unknown(section, name string, known []string) string {
 	if section != "" {
 		text += " of " + section
 	}
-	if near := editdistance.Nearest(name, known); near != "" {
+	if near := input.Nearest(name, known); near != "" {
 		return text + "; did you mean " + near + "?"
 	}
 	if section == "" {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dronefleet/dronefleet/internal/editdistance"
+	"github.com/dronefleet/dronefleet/internal/input"
 )
 
 // elsewhere lists settings that look like misspelled ones of another program of
@@ -33,7 +33,7 @@ func (p *Parser) Misspelled() []string {
 		if !ours || value == "" || slices.Contains(known, name) {
 			continue
 		}
-		if near := editdistance.Nearest(name, names); near != "" {
+		if near := input.Nearest(name, names); near != "" {
 			all = append(all, fmt.Sprintf("variable %.80s is not a setting and is ignored; did you mean %s?", given, variable(near)))
 		}
 	}

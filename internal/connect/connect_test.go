@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // A given value beats the environment, and there the first variable that is not empty

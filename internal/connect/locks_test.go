@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // L-EVT-01, L-TEL-02: what the fleet's locks do is counted with its reason; the log

@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/observe"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // collector is an OTLP/gRPC receiver that keeps what it gets.

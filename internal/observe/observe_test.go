@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 func TestConfig_ValidateNamesTheFix(t *testing.T) {

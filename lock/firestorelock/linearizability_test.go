@@ -13,11 +13,11 @@ import (
 	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 	"github.com/dronefleet/dronefleet/lock/internal/history"
 	"github.com/dronefleet/dronefleet/lock/lockspec"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // skewedClock is the machine's clock, wrong by a constant.

@@ -173,7 +173,7 @@ func newRigAt(tb testing.TB, addr string, cfg Config) rig {
 	}
 }
 
-// onlyLong leaves a test to the gate, as internal/longtest does, which the library must not
+// onlyLong leaves a test to the gate, as testkit/longtest does, which the library must not
 // import.
 func onlyLong(t *testing.T, why string) {
 	t.Helper()

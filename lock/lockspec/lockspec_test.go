@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 var limit = flag.Int("limit", 0, "`states` of a world after which no longer histories are begun; default 40000, and 150000 in the gate")

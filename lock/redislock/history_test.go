@@ -10,12 +10,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/history"
 	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
 	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
 	"github.com/dronefleet/dronefleet/lock/lockspec"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // network is how the clients of a history reach the server that is the primary.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 var limit = flag.Int("limit", 0, "explore `states` of each world, beyond which no level is begun; default 3000, and 500000 in the gate")

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // removal removes one rule of the contract from the policies.

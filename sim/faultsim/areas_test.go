@@ -5,7 +5,7 @@ import (
 	"time"
 
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 	"google.golang.org/grpc/codes"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 var (

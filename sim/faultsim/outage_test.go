@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // F-DEC-07: forged decisions are refused for their fence, whatever it is, and the real

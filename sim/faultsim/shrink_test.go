@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 func TestShrink_KeepsOnlyWhatTheFailureNeeds(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // variant is the product with one mistake.

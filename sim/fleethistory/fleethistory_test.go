@@ -14,10 +14,10 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
 	"github.com/dronefleet/dronefleet/sim/invariant"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // I3, F-DLQ-01: an order that was dead-lettered and then discarded is not lost.

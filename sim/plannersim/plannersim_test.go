@@ -9,10 +9,10 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 func run(t *testing.T, s plannersim.Scenario, strategy solver.Strategy) plannersim.Result {

@@ -9,9 +9,9 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // F-STP-10: every stop that the planner makes equals the stored coordinates bit by bit,

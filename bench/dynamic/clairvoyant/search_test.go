@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 func day(t *testing.T, s plannersim.Scenario) (*fleetsim.World, []domain.Order) {

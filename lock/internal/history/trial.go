@@ -64,7 +64,7 @@ func (tr Trial) Run(t *testing.T) {
 	case total > 0:
 	case *acquisitions > 0:
 		total = *acquisitions
-	case os.Getenv("LONG_TESTS") == "": // as internal/longtest, which the library must not import
+	case os.Getenv("LONG_TESTS") == "": // as testkit/longtest, which the library must not import
 		t.Log("left to the gate: 400 acquisitions instead of 150; set LONG_TESTS=1 to run it")
 		total = 150
 	default:

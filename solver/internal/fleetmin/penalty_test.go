@@ -3,9 +3,9 @@ package fleetmin
 import (
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver/internal/pdp/pdptest"
 	"github.com/dronefleet/dronefleet/solver/internal/search"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 func TestPenalty_RisesWhereTooFewStatesAreComplete(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/longtest"
 	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 	"github.com/dronefleet/dronefleet/solver/internal/pdp/pdptest"
 	"github.com/dronefleet/dronefleet/solver/internal/search"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 var testTuning = search.Tuning{

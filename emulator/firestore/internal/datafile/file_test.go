@@ -18,7 +18,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 const database = "projects/p/databases/d"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
-	"github.com/dronefleet/dronefleet/internal/longtest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
 // fill makes a journal with records of every kind and returns its file and what

@@ -1,6 +1,10 @@
-package editdistance
+package input_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/input"
+)
 
 func TestNearest_OnlyWhereItHelps(t *testing.T) {
 	names := []string{"id", "name", "position", "capacity", "lat", "telemetry-window"}
@@ -9,7 +13,7 @@ func TestNearest_OnlyWhereItHelps(t *testing.T) {
 		"telemtry-windw": "telemetry-window", "telmtry-windw": "", "lxt": "lat", "lxy": "",
 		"x": "", "no": "", "i": "", "idx": "", "lng": "", "": "", "color": "",
 	} {
-		if got := Nearest(given, names); got != want {
+		if got := input.Nearest(given, names); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}

@@ -1,8 +1,10 @@
-package cli
+package measure
 
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/dronefleet/dronefleet/internal/cli"
 )
 
 // WriteRows lets work write rows as JSON lines to the file that a flag names; with an
@@ -15,7 +17,7 @@ func WriteRows(flag, name string, work func(write func(row any) error) error) er
 		}
 		return err
 	}
-	file, err := Create(name)
+	file, err := cli.Create(name)
 	if err != nil {
 		return told(err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"errors"
@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// Closed reports whether a standard stream, such as os.Stdout, was closed when the
+// closed reports whether a standard stream, such as os.Stdout, was closed when the
 // process started. Go's runtime then opens os.DevNull in its place for reading and
 // writing, whereas a shell's redirection to os.DevNull allows only writing. A parent
 // that opens os.DevNull both ways for its child looks the same as a closed stream.
-func Closed(stream *os.File) bool {
+func closed(stream *os.File) bool {
 	is, err := stream.Stat()
 	if err != nil {
 		return true

@@ -1,10 +1,10 @@
-package cputime
+package measure
 
 import "time"
 
-// Clock returns a clock that advances by the process's processor time divided by
+// ProcessorClock returns a clock that advances by the process's processor time divided by
 // the number of goroutines that work at once.
-func Clock(workers int) func() time.Time {
+func ProcessorClock(workers int) func() time.Time {
 	if workers < 1 {
 		workers = 1
 	}

@@ -1,4 +1,4 @@
-package editdistance
+package input
 
 import "strings"
 
@@ -9,7 +9,7 @@ func Nearest(given string, names []string) string {
 	const most = 2
 	best, least := "", most+1
 	for _, name := range names {
-		n := of(strings.ToLower(given), strings.ToLower(name), most)
+		n := distance(strings.ToLower(given), strings.ToLower(name), most)
 		if n < least && (n == 0 || len(name) > 2 && 2*n <= len(name)) {
 			best, least = name, n
 		}
@@ -17,8 +17,8 @@ func Nearest(given string, names []string) string {
 	return best
 }
 
-// of is the Levenshtein distance of a and b in bytes, or most+1 if it is larger than most.
-func of(a, b string, most int) int {
+// distance is the Levenshtein distance of a and b in bytes, or most+1 if it is larger than most.
+func distance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
 	}
