@@ -38,6 +38,7 @@ type Event struct {
 	To       string // status after
 	Cause    Cause
 	Reason   string // failure, rejection or operator's reason, if any
+	By       string // the person who caused it; empty for machines
 	Time     time.Time
 
 	// What it belongs to, as far as it applies.

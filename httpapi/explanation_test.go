@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/explain"
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -56,7 +57,7 @@ func TestAPI_ExplainsWhyAnOrderWaits(t *testing.T) {
 		}
 	}
 	before := time.Now()
-	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
+	if err := s.store.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "not needed"); err != nil {
 		t.Fatal(err)
 	}
 	x = explain.OrderExplanation{}

@@ -225,7 +225,7 @@ func (s *served) fleet() {
 			Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &home, Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
 		}}, now))
 	}
-	must(s.store.HoldOrder(ctx, "O3", "address in doubt"))
+	must(s.store.HoldOrder(firestoretx.By(ctx, "ann"), "O3", "address in doubt"))
 	emutest.IssueFences(s.t, s.clients.Firestore, "1", "DEPOT-1")
 	for _, c := range []struct {
 		id    domain.DecisionID

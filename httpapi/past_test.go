@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -18,7 +19,7 @@ func TestAPI_ShowsThePast(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := time.Now()
-	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
+	if err := s.store.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "not needed"); err != nil {
 		t.Fatal(err)
 	}
 	has := func(at time.Time) map[string]string {

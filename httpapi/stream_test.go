@@ -202,11 +202,11 @@ func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
 			t.Errorf("%s is %s, which lacks %s", key, p.entities[key], text)
 		}
 	}
-	if err := s.store.ReleaseOrder(t.Context(), "O3", "address found"); err != nil {
+	if err := s.store.ReleaseOrder(firestoretx.By(t.Context(), "ann"), "O3", "address found"); err != nil {
 		t.Fatal(err)
 	}
 	p.has("order/O3", `"held":false`)
-	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
+	if err := s.store.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "not needed"); err != nil {
 		t.Fatal(err)
 	}
 	p.has("order/O2", `"status":"CANCELLED"`)
@@ -240,7 +240,7 @@ func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
 	// A viewer that comes back is told only what changed.
 	again := s.watch("/api/v1/stream", p.lastID)
 	p.close() // not before, or the feed may have ended
-	if err := s.store.HoldOrder(t.Context(), "O3", "again"); err != nil {
+	if err := s.store.HoldOrder(firestoretx.By(t.Context(), "ann"), "O3", "again"); err != nil {
 		t.Fatal(err)
 	}
 	again.has("order/O3", `"held":true`)
@@ -324,7 +324,7 @@ func TestStream_CostsNothingWhileNobodyLooks(t *testing.T) {
 		return nil
 	})
 	before := s.clients.Meter.FirestoreByOperation()["live"]
-	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
+	if err := s.store.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "not needed"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.store.ListDrones(context.Background(), "", firestoretx.Page{}); err != nil {
@@ -374,7 +374,7 @@ func TestStream_IsNotHeldUpByStalledViewers(t *testing.T) {
 		if i%2 == 1 {
 			hold, want = s.store.HoldOrder, `"held":true`
 		}
-		if err := hold(t.Context(), "O3", fmt.Sprint("change ", i)); err != nil {
+		if err := hold(firestoretx.By(t.Context(), "ann"), "O3", fmt.Sprint("change ", i)); err != nil {
 			t.Fatal(err)
 		}
 		committed := time.Now()

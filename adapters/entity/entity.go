@@ -425,6 +425,7 @@ type Event struct {
 	To         string            `json:"to"`
 	Cause      domain.Cause      `json:"cause"`
 	Reason     string            `json:"reason,omitempty"`
+	By         string            `json:"by,omitempty" doc:"The person who caused it; absent for machines."`
 	DroneID    domain.DroneID    `json:"droneId,omitempty"`
 	OrderID    domain.OrderID    `json:"orderId,omitempty"`
 	MissionID  domain.MissionID  `json:"missionId,omitempty"`
@@ -436,7 +437,7 @@ type Event struct {
 // OfEvent is the JSON form of an event.
 func OfEvent(e domain.Event) Event {
 	return Event{
-		Time: moment(e.Time), Entity: e.Entity, ID: e.ID, Revision: e.Revision, From: e.From, To: e.To, Cause: e.Cause, Reason: e.Reason,
+		Time: moment(e.Time), Entity: e.Entity, ID: e.ID, Revision: e.Revision, From: e.From, To: e.To, Cause: e.Cause, Reason: e.Reason, By: e.By,
 		DroneID: e.DroneID, OrderID: e.OrderID, MissionID: e.MissionID, DecisionID: e.DecisionID, CycleID: e.CycleID, State: state(e.State),
 	}
 }

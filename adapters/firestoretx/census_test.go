@@ -48,10 +48,10 @@ func TestStore_CensusCountsTheFleet(t *testing.T) {
 			order("old", domain.PriorityCritical, 20*time.Minute)
 			order("new", domain.PriorityCritical, time.Minute)
 			order("other", domain.PriorityHigh, 30*time.Minute)
-			if err := s.HoldOrder(ctx, "held", "ask the ward"); err != nil {
+			if err := s.HoldOrder(By(ctx, "ann"), "held", "ask the ward"); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.CancelOrder(ctx, "cancelled", "no need"); err != nil {
+			if err := s.CancelOrder(By(ctx, "ann"), "cancelled", "no need"); err != nil {
 				t.Fatal(err)
 			}
 

@@ -295,7 +295,7 @@ func TestStore_SweepReportsMissionsItCannotRead(t *testing.T) {
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	f := newFleet(t)
 	mission := f.deliverFirst(t)
-	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil { // D1 is on its way home
+	if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "obsolete"); err != nil { // D1 is on its way home
 		t.Fatal(err)
 	}
 	faults.Add(fault.Rule{RPC: "BatchGetDocuments", NamePrefix: "missions/" + string(mission), Times: 1, Do: fault.Fail(codes.OutOfRange)})

@@ -222,6 +222,7 @@ var eventCodec = codec[domain.Event]{
 	text("to", func(e *domain.Event) *string { return &e.To }),
 	text("cause", func(e *domain.Event) *domain.Cause { return &e.Cause }),
 	text("reason", func(e *domain.Event) *string { return &e.Reason }),
+	text("by", func(e *domain.Event) *string { return &e.By }),
 	instant("time", func(e *domain.Event) *time.Time { return &e.Time }),
 	text("droneId", func(e *domain.Event) *domain.DroneID { return &e.DroneID }),
 	text("orderId", func(e *domain.Event) *domain.OrderID { return &e.OrderID }),

@@ -114,7 +114,7 @@ func (s *Store) changePlace(ctx context.Context, ref *firestore.DocumentRef, c C
 	if err != nil || c.DryRun || done.Action == domain.PlaceUnchanged {
 		return done, err
 	}
-	err = s.transact(ctx, nil, func(t *txn) error {
+	err = s.transact(By(ctx, c.By), nil, func(t *txn) error {
 		snaps, err := t.get(ref)
 		if err != nil {
 			return err

@@ -218,25 +218,27 @@ func (x *trial) step() {
 			x.sent[max(0, n-1-x.random.IntN(10))]()
 		}
 	case 13:
-		x.attempt(fmt.Sprintf("hold %s", id), func() error { return m.HoldOrder(ctx, id, "why") })
+		x.attempt(fmt.Sprintf("hold %s", id), func() error { return m.HoldOrder(firestoretx.By(ctx, "ann"), id, "why") })
 	case 14:
-		x.attempt(fmt.Sprintf("release %s", id), func() error { return m.ReleaseOrder(ctx, id, "why") })
+		x.attempt(fmt.Sprintf("release %s", id), func() error { return m.ReleaseOrder(firestoretx.By(ctx, "ann"), id, "why") })
 	case 15:
-		x.attempt(fmt.Sprintf("%s is CRITICAL", id), func() error { return m.SetPriority(ctx, id, domain.PriorityCritical, "why") })
-		x.attempt(fmt.Sprintf("%s gets a minute", id), func() error { return m.SetDeadline(ctx, id, x.server.Now().Add(time.Minute), "why") })
+		x.attempt(fmt.Sprintf("%s is CRITICAL", id), func() error { return m.SetPriority(firestoretx.By(ctx, "ann"), id, domain.PriorityCritical, "why") })
+		x.attempt(fmt.Sprintf("%s gets a minute", id), func() error {
+			return m.SetDeadline(firestoretx.By(ctx, "ann"), id, x.server.Now().Add(time.Minute), "why")
+		})
 		x.cancel(m, id)
 	case 23, 24, 25:
 		x.withdraw(m, slices.Collect(maps.Values(x.docs.Missions)))
 	case 16, 20, 21:
 		for _, id := range trialDrones {
-			x.attempt(fmt.Sprintf("clear %s", id), func() error { return m.ClearDrone(ctx, id, "why") })
+			x.attempt(fmt.Sprintf("clear %s", id), func() error { return m.ClearDrone(firestoretx.By(ctx, "ann"), id, "why") })
 			if mission := x.docs.Drones[id].CurrentMissionID; mission != "" && x.random.IntN(4) == 0 {
-				x.attempt(fmt.Sprintf("recall %s", mission), func() error { return m.RecallMission(ctx, mission, "why") })
+				x.attempt(fmt.Sprintf("recall %s", mission), func() error { return m.RecallMission(firestoretx.By(ctx, "ann"), mission, "why") })
 			}
 			if x.random.IntN(3) == 0 {
-				x.attempt(fmt.Sprintf("ground %s", id), func() error { return m.GroundDrone(ctx, id, "why") })
+				x.attempt(fmt.Sprintf("ground %s", id), func() error { return m.GroundDrone(firestoretx.By(ctx, "ann"), id, "why") })
 			} else {
-				x.attempt(fmt.Sprintf("release %s", id), func() error { return m.ReleaseDrone(ctx, id, "why") })
+				x.attempt(fmt.Sprintf("release %s", id), func() error { return m.ReleaseDrone(firestoretx.By(ctx, "ann"), id, "why") })
 			}
 		}
 	case 17:
@@ -281,7 +283,7 @@ func (x *trial) withdraw(m *manager, missions []domain.Mission) {
 }
 
 func (x *trial) cancel(m *manager, id domain.OrderID) {
-	x.attempt(fmt.Sprintf("cancel %s", id), func() error { return m.CancelOrder(x.t.Context(), id, "why") })
+	x.attempt(fmt.Sprintf("cancel %s", id), func() error { return m.CancelOrder(firestoretx.By(x.t.Context(), "ann"), id, "why") })
 }
 
 // move assigns a drone to a depot, perhaps the one it already has.
@@ -476,7 +478,7 @@ func (x *trial) rest() {
 		x.server.Advance(35 * time.Second)
 		var landed []domain.Telemetry
 		for _, id := range trialDrones {
-			x.attempt(fmt.Sprintf("clear %s", id), func() error { return m.ClearDrone(ctx, id, "well") })
+			x.attempt(fmt.Sprintf("clear %s", id), func() error { return m.ClearDrone(firestoretx.By(ctx, "ann"), id, "well") })
 			landed = append(landed, domain.Telemetry{DroneID: id, Timestamp: x.server.Now(), Battery: 80, Position: depot.Position, Status: domain.DroneIdle})
 		}
 		x.tell(landed)

@@ -293,10 +293,10 @@ func (s *spoiledFleet) worksOn(t *rapid.T, ctx context.Context) {
 	}
 	for i := range 6 {
 		order, drone := domain.OrderID(fmt.Sprint("O", i+1)), domain.DroneID(fmt.Sprint("D", i+1))
-		tell("cancel", s.CancelOrder(ctx, order, "why"))
-		tell("recall", s.RecallMission(ctx, domain.MissionID("M-DEC-"+order[1:]), "why"))
-		tell("ground", s.GroundDrone(ctx, drone, "why"))
-		tell("clear", s.ClearDrone(ctx, drone, "why"))
+		tell("cancel", s.CancelOrder(firestoretx.By(ctx, "ann"), order, "why"))
+		tell("recall", s.RecallMission(firestoretx.By(ctx, "ann"), domain.MissionID("M-DEC-"+order[1:]), "why"))
+		tell("ground", s.GroundDrone(firestoretx.By(ctx, "ann"), drone, "why"))
+		tell("clear", s.ClearDrone(firestoretx.By(ctx, "ann"), drone, "why"))
 	}
 }
 
@@ -357,7 +357,7 @@ func TestStore_CancelsAnOrderThatNobodyFliesFor(t *testing.T) {
 		if _, err := f.client.Doc("orders/"+string(id)).Set(t.Context(), map[string]any{"status": "ASSIGNED", "assignedDroneId": drone}, firestore.MergeAll); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.CancelOrder(t.Context(), id, "why"); err != nil || f.order(t, id).Status != domain.OrderCancelled {
+		if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), id, "why"); err != nil || f.order(t, id).Status != domain.OrderCancelled {
 			t.Errorf("assigned to %q: %v, it is %s", drone, err, f.order(t, id).Status)
 		}
 	}

@@ -44,7 +44,7 @@ func TestStore_MovesNoWarehouseThatAMissionFliesTo(t *testing.T) {
 	if reason, _ := policy.ReasonOf(err); reason != policy.ReasonInUse {
 		t.Errorf("a dry run: %v", err)
 	}
-	v.must(v.CancelOrder(t.Context(), flown.OrderIDs[0], "obsolete"))
+	v.must(v.CancelOrder(firestoretx.By(t.Context(), "ann"), flown.OrderIDs[0], "obsolete"))
 	v.must(v.stocks("W1", moved))
 	if entry := v.assign(early); entry.Reason != string(policy.ReasonDecisionExpired) || !strings.Contains(entry.Detail, "warehouse W1 was moved or deleted") {
 		t.Errorf("a decision from before the move: %+v", entry)
@@ -103,7 +103,7 @@ func TestStore_MovesRaceWithDecisions(t *testing.T) {
 		for i, e := range entries {
 			if e.Outcome == domain.OutcomeApplied {
 				won++
-				v.must(v.CancelOrder(t.Context(), decisions[i].OrderIDs[0], "done"))
+				v.must(v.CancelOrder(firestoretx.By(t.Context(), "ann"), decisions[i].OrderIDs[0], "done"))
 			}
 		}
 		reason, refused := policy.ReasonOf(moved)

@@ -160,6 +160,7 @@ func statusOf(err error) (*status.Status, bool) {
 type txn struct {
 	*firestore.Transaction
 	store    *Store
+	by       string // the person who causes it; see By
 	now      time.Time
 	read     time.Time // the server's, at the latest read
 	drones   map[domain.DroneID]droneDoc
@@ -170,6 +171,23 @@ type txn struct {
 	owed      []domain.Mission
 	delivered []domain.Order
 }
+
+type personKey struct{}
+
+// By returns a context for changes that a person causes. Each event of such a change, of
+// cause OPERATOR, has the name in its field by.
+func By(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, personKey{}, name)
+}
+
+// personOf is who causes the changes of a context; empty for machines.
+func personOf(ctx context.Context) string {
+	name, _ := ctx.Value(personKey{}).(string)
+	return name
+}
+
+// errNobody refuses an operator's change that the audit could not attribute.
+var errNobody = errors.New("the change of an operator names nobody; pass the name with By")
 
 type droneDoc struct {
 	domain.Drone
@@ -189,7 +207,7 @@ func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f 
 			s.conflicted(ctx)
 		}
 		t = &txn{
-			Transaction: tx, store: s, now: s.now(),
+			Transaction: tx, store: s, by: personOf(ctx), now: s.now(),
 			drones:   map[domain.DroneID]droneDoc{},
 			missions: map[domain.MissionID]domain.Mission{},
 			orders:   map[domain.OrderID]domain.Order{},
@@ -393,6 +411,12 @@ func (t *txn) write(c policy.Change) error {
 		}
 	}
 	for _, e := range c.Events {
+		if e.Cause == domain.CauseOperator {
+			if t.by == "" {
+				return errNobody
+			}
+			e.By = t.by
+		}
 		if err := t.Create(t.store.client.Collection(Events).NewDoc(), t.store.encodeEvent(e)); err != nil {
 			return err
 		}

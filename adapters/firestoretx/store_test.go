@@ -605,7 +605,7 @@ func TestStore_CancellationWaitsUntilTheMissionCanBeRead(t *testing.T) {
 	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
 	f.spoil(t, mission)
 	var malformed *firestoretx.MalformedError
-	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); !errors.As(err, &malformed) {
+	if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O1", "obsolete"); !errors.As(err, &malformed) {
 		t.Errorf("cancelled with error %v, want one that names the malformed mission", err)
 	}
 	if o := f.order(t, "O1"); o.Status != domain.OrderAssigned || o.AssignedMissionID != mission {
@@ -803,7 +803,7 @@ func TestStore_SnapshotOffersOnlyWhatCanBeAssigned(t *testing.T) {
 	f.mustReport(t, low)
 	f.mustOrder(t, "O1")
 	f.mustOrder(t, "O2")
-	if err := f.HoldOrder(t.Context(), "O2", "ask the ward"); err != nil {
+	if err := f.HoldOrder(firestoretx.By(t.Context(), "ann"), "O2", "ask the ward"); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := f.Snapshot(context.Background(), firestoretx.SnapshotRequest{Depot: depot.ID})
@@ -1123,7 +1123,7 @@ func TestStore_CommandToFlyHomeIsFoundUntilItIsSent(t *testing.T) {
 	if owed := f.owed(t); len(owed) != 0 {
 		t.Fatalf("owed before the cancellation: %+v", owed)
 	}
-	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+	if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "obsolete"); err != nil {
 		t.Fatal(err)
 	}
 	owed := f.owed(t)
@@ -1155,7 +1155,7 @@ func TestStore_MarksOnlyTheCommandThatWasSent(t *testing.T) {
 			f.mustOrder(t, "O2")
 			f.assign(t, f.decision("DEC-1", "D1", "O1", "O2"))
 			long := sent(f)
-			if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+			if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "obsolete"); err != nil {
 				t.Fatal(err)
 			}
 			if last := f.offered[len(f.offered)-1]; len(last.Route) != 2 {
@@ -1169,7 +1169,7 @@ func TestStore_MarksOnlyTheCommandThatWasSent(t *testing.T) {
 			if !owed[0].CommandExpiresAt.After(long.CommandExpiresAt) { // the drone tells commands apart by their expiry
 				t.Errorf("the shorter route expires %s, want later than %s", owed[0].CommandExpiresAt, long.CommandExpiresAt)
 			}
-			if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+			if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O1", "obsolete"); err != nil {
 				t.Fatal(err)
 			}
 			f.mark(t, long, owed[0])
@@ -1226,7 +1226,7 @@ func TestStore_LeavesANewCommandToItsAssigner(t *testing.T) {
 	if early, late := found(5*time.Second-time.Microsecond), found(5*time.Second); early != 0 || late != 1 {
 		t.Errorf("%d owed before the grace is over, %d after", early, late)
 	}
-	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+	if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O1", "obsolete"); err != nil {
 		t.Fatal(err)
 	}
 	if n := found(0); n != 1 {
@@ -1242,11 +1242,11 @@ func TestStore_MarksEachMissionSeparately(t *testing.T) {
 		f.mustOrder(t, domain.OrderID("O"+id))
 		f.assign(t, f.decision(domain.DecisionID("DEC-"+id), domain.DroneID("D"+id), domain.OrderID("O"+id)))
 	}
-	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+	if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O1", "obsolete"); err != nil {
 		t.Fatal(err)
 	}
 	sent := f.owed(t) // the revocation of the one, the command of the other
-	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+	if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "obsolete"); err != nil {
 		t.Fatal(err)
 	}
 	f.mark(t, sent...)
@@ -1290,7 +1290,7 @@ func TestStore_MarkingCostsOneCall(t *testing.T) {
 func TestStore_SweepRenewsACommandThatExpiredUnsent(t *testing.T) {
 	f := newFleet(t)
 	mission := f.deliverFirst(t)
-	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+	if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "obsolete"); err != nil {
 		t.Fatal(err)
 	}
 	before := f.mission(t, mission)
@@ -1325,7 +1325,7 @@ func TestStore_FindsCommandsOwedByAnOlderVersion(t *testing.T) {
 		f.mustOrder(t, domain.OrderID("O"+n))
 		f.assign(t, f.decision(domain.DecisionID("DEC-"+n), domain.DroneID("D"+n), domain.OrderID("O"+n)))
 	}
-	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+	if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O1", "obsolete"); err != nil {
 		t.Fatal(err)
 	}
 	write("M-DEC-1", firestore.Update{Path: "commandPending", Value: true})
@@ -1367,7 +1367,7 @@ func TestStore_SendsAGhostItsRevocationAgain(t *testing.T) {
 			f.mustReport(t, idle("D1", f.now))
 			f.mustOrder(t, "O1")
 			mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
-			if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+			if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O1", "obsolete"); err != nil {
 				t.Fatal(err)
 			}
 			f.mark(t, f.owed(t)...)
@@ -1415,7 +1415,7 @@ func TestStore_KnownDroneReachesTheNextStopOfAShorterRoute(t *testing.T) {
 		if i > 0 {
 			continue
 		}
-		if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+		if err := f.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "obsolete"); err != nil {
 			t.Fatal(err)
 		}
 	}

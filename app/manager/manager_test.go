@@ -681,7 +681,7 @@ func (s *system) assign(now time.Time) domain.MissionID {
 func TestManager_SendsCommandsLeftByACrash(t *testing.T) {
 	s := newSystem(t)
 	mission := s.assign(time.Now())
-	if err := s.store.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+	if err := s.store.CancelOrder(firestoretx.By(t.Context(), "ann"), "O1", "obsolete"); err != nil {
 		t.Fatal(err)
 	}
 	commands := s.commands()

@@ -207,7 +207,7 @@ func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id
 	if err := c.checkAudit(reason); err != nil {
 		return Changed[E]{}, err
 	}
-	err := do(ctx, id, oneLine(reason)+" (by "+c.By+")")
+	err := do(firestoretx.By(ctx, c.By), id, oneLine(reason)+" (by "+c.By+")")
 	refused, rejected := policy.ReasonOf(err)
 	if err != nil && (!rejected || refused == policy.ReasonNotFound) {
 		return Changed[E]{}, about(kind, string(id), err)
