@@ -41,7 +41,7 @@ var layers = []layer{
 	{"sim", "simulated fleet, dev run, fault injection, invariant checker", []string{
 		"domain", "policy", "lock", "solver", "proto", "emulator", "deploy", "internal", "adapters", "app", "httpapi",
 	}},
-	{"conformance", "the embedded servers against the official emulators", []string{"emulator"}},
+	{"conformance", "suites that prove the embedded servers and the lock", []string{"lock", "emulator"}},
 	{"docs", "documents, and the tests that keep them true", nil},
 	{"cmd", "the binaries: flags and wiring", []string{
 		"domain", "policy", "lock", "solver", "emulator", "deploy", "internal", "adapters", "app", "httpapi", "sim",
@@ -73,6 +73,8 @@ var restrictions = []struct {
 	{"app/placefile", []string{"domain", "internal/input"}},
 	{"app/planview", []string{"solver", "internal/terminal"}},
 	{"httpapi/console", nil},
+	{"conformance/lock", []string{"lock"}},
+	{"conformance/lock/lockspec", nil},
 	{"httpapi/identity", []string{"domain"}},
 	{"httpapi/ratelimit", nil},
 	{"sim/invariant", []string{"domain"}},

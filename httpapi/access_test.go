@@ -30,9 +30,9 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 	"github.com/dronefleet/dronefleet/testkit/identitytest"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // log keeps what was logged; it is safe for concurrent use.

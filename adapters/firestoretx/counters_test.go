@@ -13,9 +13,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // lockStore is the address of a running store, ready for locks.
@@ -32,10 +32,10 @@ func lockStore(t *testing.T, url string) connect.LockStore {
 }
 
 // onEachStore runs a test with the depots' locks in Redis and in PostgreSQL.
-func onEachStore(t *testing.T, test func(*testing.T, *cycles, storeserver.Server)) {
-	for name, start := range map[string]func(*testing.T) storeserver.Server{
-		"redis":    func(t *testing.T) storeserver.Server { return storeserver.Redis(t) },
-		"postgres": func(t *testing.T) storeserver.Server { return storeserver.Postgres(t) },
+func onEachStore(t *testing.T, test func(*testing.T, *cycles, *storeserver.Server)) {
+	for name, start := range map[string]func(*testing.T) *storeserver.Server{
+		"redis":    func(t *testing.T) *storeserver.Server { return storeserver.Redis(t) },
+		"postgres": func(t *testing.T) *storeserver.Server { return storeserver.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
@@ -47,13 +47,13 @@ func onEachStore(t *testing.T, test func(*testing.T, *cycles, storeserver.Server
 // F-DEC-07: with the counter outside Firestore, forged and stale fences are refused as
 // with the counter in it.
 func TestStore_CounterOutside_RefusesForgedAndStaleFences(t *testing.T) {
-	onEachStore(t, func(t *testing.T, c *cycles, _ storeserver.Server) { forgedFenceIsRefused(t, c) })
+	onEachStore(t, func(t *testing.T, c *cycles, _ *storeserver.Server) { forgedFenceIsRefused(t, c) })
 }
 
 // F-DEC-07: while the store of the locks is down, a decision that needs its counter is an
 // error that can be retried, and changes nothing. One whose fence was applied needs none.
 func TestStore_CounterOutside_StoreDown(t *testing.T) {
-	onEachStore(t, func(t *testing.T, c *cycles, server storeserver.Server) {
+	onEachStore(t, func(t *testing.T, c *cycles, server *storeserver.Server) {
 		first := c.begin(t, depot.ID)
 		c.expect(t, c.next(t, depot.ID, first), "")
 		second := c.begin(t, depot.ID)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 	"github.com/dronefleet/dronefleet/testkit/clitest"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 func TestMain(m *testing.M) { clitest.MainOf(m, main) }
@@ -46,9 +46,9 @@ func TestMeasure_FindsNoViolation(t *testing.T) {
 
 // The same is measured on the stores that are given.
 func TestMeasure_MeasuresOtherStores(t *testing.T) {
-	for name, start := range map[string]func(testing.TB) storeserver.Server{
-		"Redis":      func(tb testing.TB) storeserver.Server { return storeserver.Redis(tb) },
-		"PostgreSQL": func(tb testing.TB) storeserver.Server { return storeserver.Postgres(tb) },
+	for name, start := range map[string]func(testing.TB) *storeserver.Server{
+		"Redis":      func(tb testing.TB) *storeserver.Server { return storeserver.Redis(tb) },
+		"PostgreSQL": func(tb testing.TB) *storeserver.Server { return storeserver.Postgres(tb) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

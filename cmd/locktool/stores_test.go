@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // onEachStore runs a test with the locks in Redis and in PostgreSQL, at the same time.
-func onEachStore(t *testing.T, test func(*testing.T, storeserver.Server)) {
-	for name, start := range map[string]func(*testing.T) storeserver.Server{
-		"redis":    func(t *testing.T) storeserver.Server { return storeserver.Redis(t) },
-		"postgres": func(t *testing.T) storeserver.Server { return storeserver.Postgres(t) },
+func onEachStore(t *testing.T, test func(*testing.T, *storeserver.Server)) {
+	for name, start := range map[string]func(*testing.T) *storeserver.Server{
+		"redis":    func(t *testing.T) *storeserver.Server { return storeserver.Redis(t) },
+		"postgres": func(t *testing.T) *storeserver.Server { return storeserver.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -26,7 +26,7 @@ func onEachStore(t *testing.T, test func(*testing.T, storeserver.Server)) {
 // on Firestore: it runs a command with a rising fence, keeps others out, shows and breaks
 // the lock, and stops a command whose lock was broken or whose store is gone.
 func TestStores_RunStatusBreakMigrate(t *testing.T) {
-	onEachStore(t, func(t *testing.T, server storeserver.Server) {
+	onEachStore(t, func(t *testing.T, server *storeserver.Server) {
 		postgres := strings.HasPrefix(server.URL, "postgres")
 		call := func(code int, args ...string) (stdout, stderr string) {
 			t.Helper()

@@ -15,11 +15,11 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/testkit/clitest"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 const optimizer = clitest.Program("optimizer")
@@ -28,7 +28,7 @@ const optimizer = clitest.Program("optimizer")
 type fenced struct {
 	t      *testing.T
 	hosts  connect.Config
-	server storeserver.Server
+	server *storeserver.Server
 	store  *firestoretx.Store
 	locks  lock.Store
 	send   *pubsubio.Publisher
@@ -40,7 +40,7 @@ var (
 	near  = domain.Position{Lat: 5.61, Lon: -0.2}
 )
 
-func newFenced(t *testing.T, server storeserver.Server) *fenced {
+func newFenced(t *testing.T, server *storeserver.Server) *fenced {
 	t.Helper()
 	f := &fenced{t: t, hosts: emutest.Hosts(t), server: server}
 	clients := emutest.Connect(t, f.hosts)
@@ -140,7 +140,7 @@ func (f *fenced) judged(id domain.DecisionID, want policy.Reason) {
 }
 
 // onEachStore runs a test with the locks in Redis and in PostgreSQL, at the same time.
-func onEachStore(t *testing.T, test func(*testing.T, storeserver.Server)) {
+func onEachStore(t *testing.T, test func(*testing.T, *storeserver.Server)) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		test(t, storeserver.Redis(t))
@@ -156,7 +156,7 @@ func onEachStore(t *testing.T, test func(*testing.T, storeserver.Server)) {
 // PostgreSQL: what the optimizer decides is applied, stale and forged fences are refused,
 // and decisions that come while the store is down are applied when it is back.
 func TestLockStore_FencesDecisions(t *testing.T) {
-	onEachStore(t, func(t *testing.T, server storeserver.Server) {
+	onEachStore(t, func(t *testing.T, server *storeserver.Server) {
 		optimizer.Path(t) // a build takes longer than a drone may be silent
 		f := newFenced(t, server)
 		p := statemanager.Start(t, f.hosts, "serve", "--http-addr=127.0.0.1:0", "--lock="+f.server.URL)
@@ -192,7 +192,7 @@ func TestLockStore_FencesDecisions(t *testing.T) {
 // L-END-03: the operators' commands show and break the locks of such a fleet; the break is
 // on record. Without the store they fail in one line.
 func TestLocks_ListShowBreakOnEachStore(t *testing.T) {
-	onEachStore(t, func(t *testing.T, server storeserver.Server) {
+	onEachStore(t, func(t *testing.T, server *storeserver.Server) {
 		f := newFenced(t, server)
 		key := domain.CycleLockKey(north.ID)
 		at := "--lock=" + f.server.URL

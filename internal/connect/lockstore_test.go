@@ -14,7 +14,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // secret is the password of each address; it must never be printed.

@@ -9,8 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 )

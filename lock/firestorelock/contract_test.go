@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 	"github.com/dronefleet/dronefleet/lock/memlock"
@@ -24,10 +25,10 @@ func TestBackend_HasTheSameOutcomesAsMemory(t *testing.T) {
 		start := time.Now()
 		memoryClock, storeClock := locktest.NewClock(start), locktest.NewClock(start)
 		inMemory, memoryEvents := observed(t, memlock.New(memlock.WithClock(memoryClock)))
-		memory := locktest.Script(inMemory, memoryClock, "k", seed, 200)
+		memory := history.Script(inMemory, memoryClock, "k", seed, 200)
 		b := newBackend(t, newClient(t, serverAddr), Config{Clock: storeClock})
 		inStore, storeEvents := observed(t, b)
-		store := locktest.Script(inStore, storeClock, "k", seed, 200)
+		store := history.Script(inStore, storeClock, "k", seed, 200)
 		wait(t, b)
 		for i := range memory {
 			if memory[i] != store[i] {

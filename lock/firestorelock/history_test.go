@@ -3,7 +3,6 @@ package firestorelock
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,10 +10,10 @@ import (
 	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
+	"github.com/dronefleet/dronefleet/conformance/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
-	"github.com/dronefleet/dronefleet/lock/internal/history"
-	"github.com/dronefleet/dronefleet/lock/lockspec"
 )
 
 // B-05, L-TST-02: clients die, are paused, lose replies and are broken, their clocks are
@@ -53,7 +52,7 @@ func TestBackend_HistoriesUnderFaults(t *testing.T) {
 				proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unavailable}})
 			}
 			return history.Client{Backend: b, Skew: 2 * time.Hour, Settle: settle, Cut: cut}, func(share float64) {
-				loseSome(proxy, seed, share)
+				proxy.LoseSome(seed, share)
 			}
 		},
 		Fail: func() {
@@ -62,19 +61,6 @@ func TestBackend_HistoriesUnderFaults(t *testing.T) {
 			down.Store(false)
 		},
 	}}.Run(t)
-}
-
-// loseSome makes a share of the commits get lost, and the same of their replies.
-func loseSome(p *faultproxy.Proxy, seed uint64, share float64) {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	var mu sync.Mutex
-	for _, fault := range []faultproxy.Fault{{Before: codes.Unavailable}, {After: codes.Unavailable}, {Delay: 30 * time.Millisecond}} {
-		p.Add(faultproxy.Rule{RPC: "Commit", Do: fault, Match: func([]byte) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return rng.Float64() < share
-		}})
-	}
 }
 
 // L-FENCE-01: what a fence is for, with a register in the same database.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/syncguard"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/syncguard"
 )
 
 // startSyncGuard runs SyncGuard on the server of the tests.

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 )
 
 // The client library sends a commit again when the connection breaks, whether or not the

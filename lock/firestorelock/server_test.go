@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
-	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 )
 
 // serverAddr is the server under the tests: the one of FIRESTORE_EMULATOR_HOST,

@@ -17,9 +17,9 @@ import (
 	"github.com/jonboulle/clockwork"
 	"google.golang.org/grpc/codes"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 )
 
 // setClock is the machine's clock after somebody set it: the wall clock is wrong, the

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/fairness"
-	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 	"github.com/dronefleet/dronefleet/lock/internal/waitline"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 )
@@ -313,6 +313,6 @@ func TestWaiter_IsFair(t *testing.T) {
 			backends = append(backends, newBackend(t, clientOf(t, serverAddr, project), Config{}))
 		}
 		listening := func() { time.Sleep(500 * time.Millisecond) } // a listener starts after 100 ms
-		fairness.Check(t, key, listening, backends...)
+		history.CheckFairness(t, key, listening, backends...)
 	}
 }

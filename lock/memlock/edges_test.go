@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/fairness"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 )
 
@@ -81,5 +81,5 @@ func TestBackend_TakesAnyValidKey(t *testing.T) {
 
 // 64 acquisitions wait: nobody waits longer than four times the median.
 func TestBackend_WaitsFairly(t *testing.T) {
-	fairness.Check(t, "k", func() { time.Sleep(100 * time.Millisecond) }, New())
+	history.CheckFairness(t, "k", func() { time.Sleep(100 * time.Millisecond) }, New())
 }

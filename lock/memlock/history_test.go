@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
+	"github.com/dronefleet/dronefleet/conformance/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/history"
-	"github.com/dronefleet/dronefleet/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock/memlock"
 )
 

@@ -4,8 +4,7 @@ import (
 	"testing"
 
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/pairs"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // BenchmarkPair is an acquisition and its release on one connection, uncontended, beside
@@ -24,7 +23,7 @@ func BenchmarkPair(b *testing.B) {
 		backend := newBackend(b, pool, Config{})
 		id := lock.NewLockID()
 		b.Run("fsync "+fsync, func(b *testing.B) {
-			pairs.Compare(b, 5, func() {
+			storeserver.Compare(b, 5, func() {
 				if _, err := pool.Exec(bg, "INSERT INTO bare VALUES ($1, $2, $3) ON CONFLICT (key) DO UPDATE "+
 					"SET lock_id = EXCLUDED.lock_id, expires_at_ms = EXCLUDED.expires_at_ms", "k", id, int64(1)); err != nil {
 					b.Fatal(err)

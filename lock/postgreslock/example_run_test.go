@@ -3,14 +3,14 @@ package postgreslock_test
 import (
 	"testing"
 
-	"github.com/dronefleet/dronefleet/lock/internal/exampletest"
 	"github.com/dronefleet/dronefleet/lock/postgreslock"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // The examples print what they say.
 func TestExamples(t *testing.T) {
 	t.Setenv("DATABASE_URL", postgreslock.NewDatabase(t))
-	exampletest.Run(t, "example_test.go", map[string]func(){
+	storeserver.RunExamples(t, "example_test.go", map[string]func(){
 		"Example": Example, "Example_waiting": Example_waiting, "Example_fencedWrite": Example_fencedWrite, "Example_leader": Example_leader,
 	})
 }

@@ -12,16 +12,16 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // proxied makes a backend whose requests pass a proxy, and one whose requests do not.
-func proxied(t *testing.T) (b, direct *Backend, proxy *tcpproxy.Proxy) {
+func proxied(t *testing.T) (b, direct *Backend, proxy *faultproxy.TCPProxy) {
 	t.Helper()
 	direct, pool := fresh(t)
-	proxy, err := tcpproxy.Start(shared.Addr())
+	proxy, err := faultproxy.StartTCP(shared.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +49,11 @@ func carrying(text string) func([]byte) bool {
 // L-ACQ-06, B-03: a request or its reply is lost with the connection.
 func TestBackend_ResolvesLostCalls(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]tcpproxy.Fault{"request": {CutBefore: true}, "reply": {CutAfter: true}} {
+	for name, fault := range map[string]faultproxy.TCPFault{"request": {CutBefore: true}, "reply": {CutAfter: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, direct, proxy := proxied(t)
-			lose := func() { proxy.Add(tcpproxy.Rule{Match: carrying("lost-key"), Times: 1, Do: fault}) }
+			lose := func() { proxy.Add(faultproxy.TCPRule{Match: carrying("lost-key"), Times: 1, Do: fault}) }
 
 			lose()
 			res, err := b.Acquire(bg, lock.AcquireRequest{Key: "lost-key", TTL: ttl})
@@ -101,7 +101,7 @@ func TestBackend_OutcomeIsUnknownThoughTheSecondCallIsNotSent(t *testing.T) {
 		if _, err := b.IsLocked(bg, "warm"); err != nil {
 			t.Fatal(err)
 		}
-		proxy.Add(tcpproxy.Rule{Match: carrying(ref.Key), Times: 1, Do: tcpproxy.Fault{CutAfter: true}, Hook: proxy.Refuse})
+		proxy.Add(faultproxy.TCPRule{Match: carrying(ref.Key), Times: 1, Do: faultproxy.TCPFault{CutAfter: true}, Hook: proxy.Refuse})
 		err := call(ref)
 		if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || !errors.Is(err, lock.ErrServiceUnavailable) {
 			t.Errorf("%s: %v, want an unknown outcome", name, err)
@@ -114,7 +114,7 @@ func TestBackend_OutcomeIsUnknownThoughTheSecondCallIsNotSent(t *testing.T) {
 func TestBackend_AnswersThoughTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	b, direct, proxy := proxied(t)
-	proxy.Add(tcpproxy.Rule{Match: carrying("silent-key"), Times: 1, Do: tcpproxy.Fault{HoldReply: true}})
+	proxy.Add(faultproxy.TCPRule{Match: carrying("silent-key"), Times: 1, Do: faultproxy.TCPFault{HoldReply: true}})
 	ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
 	defer cancel()
 	res, err := b.Acquire(ctx, lock.AcquireRequest{Key: "silent-key", TTL: time.Hour})
@@ -137,7 +137,7 @@ func TestBackend_AnswersThoughTheServerIsSilent(t *testing.T) {
 func TestAcquire_OutcomeOfALateAnswerIsUnknown(t *testing.T) {
 	t.Parallel()
 	b, _, proxy := proxied(t)
-	proxy.Add(tcpproxy.Rule{Match: carrying("late-key"), Times: 1, Do: tcpproxy.Fault{Delay: 300 * time.Millisecond}})
+	proxy.Add(faultproxy.TCPRule{Match: carrying("late-key"), Times: 1, Do: faultproxy.TCPFault{Delay: 300 * time.Millisecond}})
 	res, err := b.Acquire(bg, lock.AcquireRequest{Key: "late-key", TTL: 100 * time.Millisecond})
 	if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || !errors.Is(err, lock.ErrNetworkTimeout) {
 		t.Errorf("%+v, %v", res, err)

@@ -9,11 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
+	"github.com/dronefleet/dronefleet/conformance/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/history"
-	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
-	"github.com/dronefleet/dronefleet/lock/lockspec"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // B-05, L-TST-02: clients die, are paused, lose replies and are broken, while the server
@@ -44,7 +44,7 @@ func TestBackend_HistoriesUnderFaults(t *testing.T) {
 			}
 			setClock(t, pool, row.ahead)
 			trial.Connect = func(_ int, seed uint64) (history.Client, func(float64)) {
-				proxy, err := tcpproxy.Start(server.Addr())
+				proxy, err := faultproxy.StartTCP(server.Addr())
 				if err != nil {
 					t.Fatal(err)
 				}

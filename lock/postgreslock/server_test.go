@@ -13,8 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 var bg = context.Background()
@@ -25,12 +24,12 @@ const (
 	skew = 5 * time.Millisecond
 )
 
-// shared is the server of all tests that do not stop it; its zero value where none is
+// shared is the server of all tests that do not stop it; nil where none is
 // installed.
-var shared storeserver.Server
+var shared *storeserver.Server
 
 func TestMain(m *testing.M) {
-	var all serverproc.Main
+	var all storeserver.Main
 	if storeserver.HasPostgres() {
 		shared = storeserver.Postgres(&all, "fsync=off")
 	}
@@ -65,7 +64,7 @@ func database(tb testing.TB) string {
 
 func needPostgres(tb testing.TB) {
 	tb.Helper()
-	if shared.Server == nil {
+	if shared == nil {
 		tb.Skip("postgres is not installed")
 	}
 }

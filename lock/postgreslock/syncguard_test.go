@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/syncguard"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/syncguard"
 )
 
 // besideSyncGuard is our backend, and SyncGuard on the same database.

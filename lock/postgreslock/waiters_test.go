@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/fairness"
 )
 
 // waitingFor returns once that many sessions hold the advisory lock of those that wait.
@@ -105,5 +105,5 @@ func TestBackend_WaitsFairly(t *testing.T) {
 	for range processes {
 		backends = append(backends, newBackend(t, pool, Config{}))
 	}
-	fairness.Check(t, "k", func() { waitingFor(t, pool, processes) }, backends...)
+	history.CheckFairness(t, "k", func() { waitingFor(t, pool, processes) }, backends...)
 }

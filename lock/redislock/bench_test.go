@@ -6,7 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/pairs"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // bareRelease is the script of the plain lock of Redis's documentation.
@@ -42,5 +42,5 @@ func BenchmarkPair(b *testing.B) {
 	defer client.Close()
 	ours := newBackend(b, client, Config{SkipDurabilityCheck: true})
 	id := lock.NewLockID()
-	pairs.Compare(b, 20, func() { barePair(b, client, id) }, func() { pair(b, ours) })
+	storeserver.Compare(b, 20, func() { barePair(b, client, id) }, func() { pair(b, ours) })
 }

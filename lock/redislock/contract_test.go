@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 	"github.com/dronefleet/dronefleet/lock/memlock"
@@ -28,7 +29,7 @@ func TestBackend_HasTheSameOutcomesAsMemory(t *testing.T) {
 				e.Duration, e.LockIDHash = 0, ""
 				events = append(events, fmt.Sprint(e))
 			}))
-			lines = locktest.Script(o, nil, "k", seed, 300)
+			lines = history.Script(o, nil, "k", seed, 300)
 			if err := o.Close(bg); err != nil {
 				t.Error(err)
 			}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
-	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // A primary dies, and a replica that lagged behind is promoted. Without Replicas it hands
@@ -66,7 +66,7 @@ func TestFailover_RepeatsFencesOnlyWithoutReplicas(t *testing.T) {
 
 // startReplica runs a server that follows another at an address, and returns once the
 // other knows that it has all writes.
-func startReplica(tb testing.TB, primary *redis.Client, addr string) (*serverproc.Server, *redis.Client) {
+func startReplica(tb testing.TB, primary *redis.Client, addr string) (*storeserver.Server, *redis.Client) {
 	tb.Helper()
 	// Without a file: a replica that rewrites its own refuses to end.
 	replica := startRedis(tb, "--appendonly", "no", "--replicaof", strings.Replace(addr, ":", " ", 1))
@@ -127,7 +127,7 @@ func TestAcquire_WaitsForReplicasWhenMadeAgain(t *testing.T) {
 	replica, _ := startReplica(t, r.client, r.server.Addr())
 	replica.Pause()
 	defer replica.Resume()
-	r.proxy.Add(tcpproxy.Rule{Match: scriptCall, Times: 1, Do: tcpproxy.Fault{CutAfter: true}})
+	r.proxy.Add(faultproxy.TCPRule{Match: scriptCall, Times: 1, Do: faultproxy.TCPFault{CutAfter: true}})
 	res, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
 	e, ok := errors.AsType[*lock.Error](err)
 	if !ok || !e.OutcomeUnknown || !errors.Is(err, errFewReplicas) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
 )
 
 // scriptCall matches requests that run a script.
@@ -32,7 +32,7 @@ func (r rig) settled(t *testing.T) {
 func TestBackend_SurvivesALostRequestOrReply(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
-	for name, fault := range map[string]tcpproxy.Fault{
+	for name, fault := range map[string]faultproxy.TCPFault{
 		"request":                {CutBefore: true},
 		"reply":                  {CutAfter: true},
 		"answered by a replica":  {Reply: []byte("-READONLY You can't write against a read only replica.\r\n")},
@@ -40,7 +40,7 @@ func TestBackend_SurvivesALostRequestOrReply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := "lost " + name
-			once := func() { r.proxy.Add(tcpproxy.Rule{Match: scriptCall, Times: 1, Do: fault}) }
+			once := func() { r.proxy.Add(faultproxy.TCPRule{Match: scriptCall, Times: 1, Do: fault}) }
 			defer r.proxy.Clear()
 			once()
 			res := mustAcquire(t, r.faulty, key)
@@ -79,7 +79,7 @@ func TestBackend_ExecutesALateExtensionWithoutHarm(t *testing.T) {
 	}
 	defer func() { _ = h.Close() }()
 	ctx, cancel := context.WithCancel(bg)
-	r.proxy.Add(tcpproxy.Rule{Match: scriptCall, Times: 1, Do: tcpproxy.Fault{Delay: 500 * time.Millisecond}, Hook: cancel})
+	r.proxy.Add(faultproxy.TCPRule{Match: scriptCall, Times: 1, Do: faultproxy.TCPFault{Delay: 500 * time.Millisecond}, Hook: cancel})
 	if ok, err := h.Extend(ctx, 5*time.Second); ok || !errors.Is(err, lock.ErrAborted) {
 		t.Fatal(ok, err)
 	}
@@ -103,20 +103,20 @@ func TestBackend_SaysWhatItDoesNotKnow(t *testing.T) {
 	server := startRedis(t)
 	for _, row := range []struct {
 		name    string
-		fault   tcpproxy.Fault
+		fault   faultproxy.TCPFault
 		code    lock.Code
 		unknown bool
 		cancel  bool
 	}{
-		{"requests lost", tcpproxy.Fault{CutBefore: true}, lock.CodeServiceUnavailable, true, false},
-		{"replies lost", tcpproxy.Fault{CutAfter: true}, lock.CodeServiceUnavailable, true, false},
-		{"cancelled before an answer", tcpproxy.Fault{BlackHole: true}, lock.CodeAborted, true, true},
-		{"cancelled after it was granted", tcpproxy.Fault{HoldReply: true}, lock.CodeAborted, true, true},
-		{"replica", tcpproxy.Fault{Reply: []byte("-READONLY no\r\n")}, lock.CodeServiceUnavailable, false, false},
-		{"no rights", tcpproxy.Fault{Reply: []byte("-NOPERM no\r\n")}, lock.CodeAuthFailed, false, false},
-		{"no memory", tcpproxy.Fault{Reply: []byte("-OOM no\r\n")}, lock.CodeRateLimited, false, false},
-		{"too many clients", tcpproxy.Fault{Reply: []byte("-ERR max number of clients reached\r\n")}, lock.CodeRateLimited, false, false},
-		{"damaged", tcpproxy.Fault{Reply: []byte("-WRONGTYPE no\r\n")}, lock.CodeInternal, false, false},
+		{"requests lost", faultproxy.TCPFault{CutBefore: true}, lock.CodeServiceUnavailable, true, false},
+		{"replies lost", faultproxy.TCPFault{CutAfter: true}, lock.CodeServiceUnavailable, true, false},
+		{"cancelled before an answer", faultproxy.TCPFault{BlackHole: true}, lock.CodeAborted, true, true},
+		{"cancelled after it was granted", faultproxy.TCPFault{HoldReply: true}, lock.CodeAborted, true, true},
+		{"replica", faultproxy.TCPFault{Reply: []byte("-READONLY no\r\n")}, lock.CodeServiceUnavailable, false, false},
+		{"no rights", faultproxy.TCPFault{Reply: []byte("-NOPERM no\r\n")}, lock.CodeAuthFailed, false, false},
+		{"no memory", faultproxy.TCPFault{Reply: []byte("-OOM no\r\n")}, lock.CodeRateLimited, false, false},
+		{"too many clients", faultproxy.TCPFault{Reply: []byte("-ERR max number of clients reached\r\n")}, lock.CodeRateLimited, false, false},
+		{"damaged", faultproxy.TCPFault{Reply: []byte("-WRONGTYPE no\r\n")}, lock.CodeInternal, false, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRigOn(t, server, Config{Prefix: fresh()})
@@ -125,7 +125,7 @@ func TestBackend_SaysWhatItDoesNotKnow(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(bg)
 			defer cancel()
-			rule := tcpproxy.Rule{Match: scriptCall, Times: maxTries, Do: row.fault}
+			rule := faultproxy.TCPRule{Match: scriptCall, Times: maxTries, Do: row.fault}
 			if row.cancel {
 				rule.Hook = func() { time.AfterFunc(20*time.Millisecond, cancel) }
 			}

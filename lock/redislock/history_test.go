@@ -10,21 +10,21 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
+	"github.com/dronefleet/dronefleet/conformance/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/history"
-	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
-	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
-	"github.com/dronefleet/dronefleet/lock/lockspec"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 // network is how the clients of a history reach the server that is the primary.
 type network struct {
 	tb      testing.TB
-	primary *serverproc.Server
+	primary *storeserver.Server
 	cfg     Config
 	ahead   time.Duration // of the server's clock, before those of all clients
-	proxies []*tcpproxy.Proxy
+	proxies []*faultproxy.TCPProxy
 }
 
 // connect is history.Store.Connect.

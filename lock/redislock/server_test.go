@@ -11,10 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
-	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
-	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
+	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
 var bg = context.Background()
@@ -32,9 +31,9 @@ func TestMain(m *testing.M) {
 // startRedis runs a server of its own for a test. It may be killed and loses nothing: what it
 // answered, the kernel has. With appendfsync everysec it would put off writing while an
 // fsync is under way.
-func startRedis(tb testing.TB, settings ...string) *serverproc.Server {
+func startRedis(tb testing.TB, settings ...string) *storeserver.Server {
 	tb.Helper()
-	return storeserver.Redis(tb, append([]string{"--appendfsync", "no", "--enable-debug-command", "yes"}, settings...)...).Server
+	return storeserver.Redis(tb, append([]string{"--appendfsync", "no", "--enable-debug-command", "yes"}, settings...)...)
 }
 
 // dial returns a client of a server.
@@ -70,8 +69,8 @@ func newBackend(tb testing.TB, c redis.UniversalClient, cfg Config) *Backend {
 
 // rig is a server, a backend behind a proxy, and one beside it.
 type rig struct {
-	server         *serverproc.Server
-	proxy          *tcpproxy.Proxy
+	server         *storeserver.Server
+	proxy          *faultproxy.TCPProxy
 	client         *redis.Client // direct
 	faulty, direct *Backend
 }
@@ -82,7 +81,7 @@ func newRig(tb testing.TB, cfg Config) rig {
 }
 
 // newRigOn is newRig on a server that others use too.
-func newRigOn(tb testing.TB, server *serverproc.Server, cfg Config) rig {
+func newRigOn(tb testing.TB, server *storeserver.Server, cfg Config) rig {
 	tb.Helper()
 	cfg.SkipDurabilityCheck = true
 	proxy := startProxy(tb, server.Addr())
@@ -94,9 +93,9 @@ func newRigOn(tb testing.TB, server *serverproc.Server, cfg Config) rig {
 	return r
 }
 
-func startProxy(tb testing.TB, addr string) *tcpproxy.Proxy {
+func startProxy(tb testing.TB, addr string) *faultproxy.TCPProxy {
 	tb.Helper()
-	proxy, err := tcpproxy.Start(addr)
+	proxy, err := faultproxy.StartTCP(addr)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/syncguard"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/syncguard"
 )
 
 // besideSyncGuard is a server, our backend, and SyncGuard on the same keys.

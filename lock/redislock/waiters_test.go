@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/history"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/internal/fairness"
 )
 
 // B-07: a waiting acquisition is woken by a release of another process, long before it
@@ -41,6 +41,6 @@ func TestWaiter_IsFair(t *testing.T) {
 			backends = append(backends, newBackend(t, dial(t, server.Addr()), Config{Prefix: prefix, SkipDurabilityCheck: true}))
 		}
 		listening := func() { time.Sleep(300 * time.Millisecond) }
-		fairness.Check(t, key, listening, backends...)
+		history.CheckFairness(t, key, listening, backends...)
 	}
 }

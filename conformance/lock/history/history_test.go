@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock/memlock"
 )
 

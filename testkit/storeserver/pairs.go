@@ -1,4 +1,4 @@
-package pairs
+package storeserver
 
 import (
 	"slices"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Compare runs pairs of acquisition and release, and the same of a bare store, in short turns:
-// what else the machine does meets both. The medians of the turns are reported.
+// Compare measures pairs of acquisition and release beside the same on a bare store. They
+// take short turns, so that other load meets both, and it reports the medians of the turns.
 func Compare(b *testing.B, perTurn int, bare, lock func()) {
 	var bareTurns, lockTurns []float64
 	turn := func(pair func()) float64 {

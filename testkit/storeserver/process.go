@@ -1,4 +1,4 @@
-package serverproc
+package storeserver
 
 import (
 	"bytes"
@@ -16,17 +16,16 @@ import (
 	"time"
 )
 
-// startTimeout bounds how long a server may take until it serves: machines of tests are
-// busy. stopTimeout is after how long one that does not end is killed.
 const (
-	startTimeout = time.Minute
-	stopTimeout  = 20 * time.Second
+	startTimeout = time.Minute      // until a server serves: test machines are busy
+	stopTimeout  = 20 * time.Second // until one that does not end is killed
 )
 
 // Server is a running server. Its methods are for the goroutine of the test.
 type Server struct {
 	Dir  string // its folder, removed with the test
 	Port int    // on 127.0.0.1
+	URL  string // of a store, without a password
 
 	tb      TB
 	command func(*Server) *exec.Cmd
@@ -39,11 +38,11 @@ type Server struct {
 // Addr is where the server listens.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
 
-// Start runs a server until the end of the test. command builds its command line, also
-// for each restart; ready returns nil once it serves.
+// Start runs a server until the end of the test. command builds its command line, for each
+// restart too; ready returns nil once it serves.
 func Start(tb TB, command func(*Server) *exec.Cmd, ready func(context.Context, *Server) error) *Server {
 	tb.Helper()
-	s := &Server{Dir: tb.TempDir(), Port: FreePort(tb), tb: tb, command: command, ready: ready, log: &output{}}
+	s := &Server{Dir: tb.TempDir(), Port: freePort(tb), tb: tb, command: command, ready: ready, log: &output{}}
 	s.Restart()
 	tb.Cleanup(func() {
 		s.end(syscall.SIGTERM)
@@ -54,10 +53,10 @@ func Start(tb TB, command func(*Server) *exec.Cmd, ready func(context.Context, *
 	return s
 }
 
-// Find returns the path of a program, see Look. A test whose program is missing is skipped.
-func Find(tb TB, program string, folders ...string) string {
+// find returns the path of a program, see look. A test whose program is missing is skipped.
+func find(tb TB, program string, folders ...string) string {
 	tb.Helper()
-	path, err := Look(program, folders...)
+	path, err := look(program, folders...)
 	switch {
 	case err != nil:
 		tb.Fatal(err)
@@ -67,10 +66,10 @@ func Find(tb TB, program string, folders ...string) string {
 	return path
 }
 
-// Look returns the path of a program: what its variable names, such as REDIS_SERVER for
-// redis-server, or else what is in PATH or one of the folders, whose names may be
-// patterns. It returns an empty path if there is none.
-func Look(program string, folders ...string) (string, error) {
+// look returns the path of a program, or "" if it is not installed. A variable such as
+// REDIS_SERVER names the program to use instead of redis-server; otherwise PATH and the
+// folders, which may be patterns, are searched.
+func look(program string, folders ...string) (string, error) {
 	variable := strings.ToUpper(strings.ReplaceAll(program, "-", "_"))
 	if named := os.Getenv(variable); named != "" {
 		path, err := exec.LookPath(named)
@@ -90,8 +89,8 @@ func Look(program string, folders ...string) (string, error) {
 	return "", nil
 }
 
-// FreePort is a port on which nobody listens now.
-func FreePort(tb TB) int {
+// freePort is a port on which nobody listens now.
+func freePort(tb TB) int {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -101,13 +100,13 @@ func FreePort(tb TB) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// Kill ends the server without a chance to save anything.
+// Kill ends the server at once; it saves nothing.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
 // Stop ends the server in good order.
 func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 
-// Pause stops the server's clock, as a machine that is suspended; Resume lets it run on.
+// Pause suspends the server; Resume lets it run on.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.
@@ -120,7 +119,7 @@ func (s *Server) signal(sig os.Signal) {
 	}
 }
 
-// Restart runs a server that has ended again, on the same port and folder.
+// Restart starts an ended server again, on the same port and folder.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.cmd = s.command(s)

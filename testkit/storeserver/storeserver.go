@@ -13,42 +13,35 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
-
-	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
 )
-
-// Server is a running store.
-type Server struct {
-	*serverproc.Server
-	URL string // its address, without a password
-}
 
 // answerTimeout bounds one question whether a server serves.
 const answerTimeout = time.Second
 
 // Redis runs a Redis server with settings, given as redis-server takes them, until the
 // end of the test. It keeps what it acknowledged.
-func Redis(tb serverproc.TB, settings ...string) Server {
+func Redis(tb TB, settings ...string) *Server {
 	tb.Helper()
-	program := serverproc.Find(tb, "redis-server")
-	s := serverproc.Start(tb, func(s *serverproc.Server) *exec.Cmd {
+	program := find(tb, "redis-server")
+	s := Start(tb, func(s *Server) *exec.Cmd {
 		cmd := exec.Command(program, append([]string{
 			"--port", strconv.Itoa(s.Port), "--bind", "127.0.0.1", "--dir", s.Dir,
 			"--save", "", "--appendonly", "yes", "--appendfsync", "always",
 		}, settings...)...)
 		cmd.Dir = s.Dir
 		return cmd
-	}, func(ctx context.Context, s *serverproc.Server) error {
+	}, func(ctx context.Context, s *Server) error {
 		c := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, DialTimeout: answerTimeout, DisableIdentity: true})
 		defer c.Close()
 		return c.Ping(ctx).Err()
 	})
-	return Server{s, "redis://" + s.Addr() + "/0"}
+	s.URL = "redis://" + s.Addr() + "/0"
+	return s
 }
 
 // HasPostgres reports whether PostgreSQL is installed.
 func HasPostgres() bool {
-	path, err := serverproc.Look("initdb", postgresFolders)
+	path, err := look("initdb", postgresFolders)
 	return err == nil && path != ""
 }
 
@@ -57,9 +50,9 @@ const postgresFolders = "/usr/lib/postgresql/*/bin"
 
 // Postgres runs a PostgreSQL server with settings, such as fsync=off, and an empty
 // database until the end of the test.
-func Postgres(tb serverproc.TB, settings ...string) Server {
+func Postgres(tb TB, settings ...string) *Server {
 	tb.Helper()
-	bin := filepath.Dir(serverproc.Find(tb, "initdb", postgresFolders))
+	bin := filepath.Dir(find(tb, "initdb", postgresFolders))
 	dir, as := postgresFolder(tb)
 	command := func(program string, args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, program), args...)
@@ -73,14 +66,14 @@ func Postgres(tb serverproc.TB, settings ...string) Server {
 	if out, err := command("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
 		tb.Fatalf("initdb: %v\n%s", err, out)
 	}
-	url := func(s *serverproc.Server) string { return fmt.Sprintf("postgres://postgres@%s/postgres", s.Addr()) }
-	s := serverproc.Start(tb, func(s *serverproc.Server) *exec.Cmd {
+	url := func(s *Server) string { return fmt.Sprintf("postgres://postgres@%s/postgres", s.Addr()) }
+	s := Start(tb, func(s *Server) *exec.Cmd {
 		args := []string{"-D", data, "-p", strconv.Itoa(s.Port), "-h", "127.0.0.1", "-k", dir, "-c", "max_connections=200"}
 		for _, setting := range settings {
 			args = append(args, "-c", setting)
 		}
 		return command("postgres", args...)
-	}, func(ctx context.Context, s *serverproc.Server) error {
+	}, func(ctx context.Context, s *Server) error {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
 		conn, err := pgx.Connect(ctx, url(s))
@@ -89,12 +82,13 @@ func Postgres(tb serverproc.TB, settings ...string) Server {
 		}
 		return conn.Close(ctx)
 	})
-	return Server{s, url(s)}
+	s.URL = url(s)
+	return s
 }
 
 // postgresFolder is a folder that the server may write, and the user that runs it: root
 // cannot.
-func postgresFolder(tb serverproc.TB) (string, *syscall.Credential) {
+func postgresFolder(tb TB) (string, *syscall.Credential) {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "postgres") // the folders above a test's own are closed to others
 	if err != nil {

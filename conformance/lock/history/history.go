@@ -13,8 +13,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/lockspec"
 )
 
 // Kind is what was asked.

@@ -1,4 +1,4 @@
-package fairness
+package history
 
 import (
 	"context"
@@ -11,17 +11,16 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-const (
-	waiters = 64
-	section = 2 * time.Millisecond
-	ttl     = time.Hour // nobody's lease ends
-)
-
-// Check lets 64 acquisitions of a key wait, spread over backends that share a store, while
-// the first backend holds it. listening returns once all backends wait. Then nobody waits
-// longer than four times the median.
-func Check(t *testing.T, key string, listening func(), backends ...lock.Backend) {
+// CheckFairness lets 64 acquisitions of a key wait, spread over backends that share a store,
+// while the first backend holds it; listening returns once all backends wait. Then nobody must
+// wait longer than four times the median.
+func CheckFairness(t *testing.T, key string, listening func(), backends ...lock.Backend) {
 	t.Helper()
+	const (
+		waiters = 64
+		section = 2 * time.Millisecond
+		ttl     = time.Hour // no lease ends
+	)
 	ctx := context.Background()
 	first, err := lock.Acquire(ctx, backends[0], key, lock.WithTTL(ttl))
 	if err != nil {

@@ -1,4 +1,4 @@
-package exampletest
+package storeserver
 
 import (
 	"go/ast"
@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// Run runs the examples of a file, one after the other, and compares what each prints on
-// the standard output with its comment "Prints:". No other test of the package may run
-// meanwhile.
-func Run(t *testing.T, file string, examples map[string]func()) {
+// RunExamples runs the examples of a file and compares what each prints with its comment
+// "Prints:"; one with "Output:" would fail where the server is not installed. It replaces
+// os.Stdout, so no other test of the package may run meanwhile.
+func RunExamples(t *testing.T, file string, examples map[string]func()) {
 	t.Helper()
 	wants := promises(t, file)
 	for name, want := range wants {
@@ -22,7 +22,7 @@ func Run(t *testing.T, file string, examples map[string]func()) {
 			t.Errorf("%s is not run", name)
 			continue
 		}
-		if got := output(t, example); got != want {
+		if got := printed(t, example); got != want {
 			t.Errorf("%s printed:\n%s\nwant:\n%s", name, got, want)
 		}
 	}
@@ -31,7 +31,7 @@ func Run(t *testing.T, file string, examples map[string]func()) {
 	}
 }
 
-// promises reads what the examples of a file say that they print.
+// promises reads the "Prints:" comments of a file's examples.
 func promises(t *testing.T, file string) map[string]string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
@@ -53,8 +53,8 @@ func promises(t *testing.T, file string) map[string]string {
 	return wants
 }
 
-// output is what an example prints.
-func output(t *testing.T, example func()) string {
+// printed is what an example prints.
+func printed(t *testing.T, example func()) string {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
@@ -69,9 +69,9 @@ func output(t *testing.T, example func()) string {
 	if err := out.Close(); err != nil {
 		t.Error(err)
 	}
-	printed, err := os.ReadFile(out.Name())
+	text, err := os.ReadFile(out.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(printed)
+	return string(text)
 }

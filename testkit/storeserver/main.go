@@ -1,4 +1,4 @@
-package serverproc
+package storeserver
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func (m *Main) End() {
 
 // TempDir is a folder that End removes.
 func (m *Main) TempDir() string {
-	dir, err := os.MkdirTemp("", "serverproc")
+	dir, err := os.MkdirTemp("", "storeserver")
 	if err != nil {
 		panic(err)
 	}
@@ -62,5 +62,5 @@ func (m *Main) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // Fatalf panics.
 func (m *Main) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// Skipf panics: see Look before a server is started for all tests.
+// Skipf panics: see HasPostgres before a server is started for all tests.
 func (m *Main) Skipf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }

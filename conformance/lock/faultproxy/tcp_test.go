@@ -1,4 +1,4 @@
-package tcpproxy
+package faultproxy
 
 import (
 	"bufio"
@@ -67,7 +67,7 @@ func (s *server) received() string {
 }
 
 // ask sends a line over a new connection; the answer is empty if there is none.
-func ask(t *testing.T, p *Proxy, line string) string {
+func ask(t *testing.T, p *TCPProxy, line string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -84,9 +84,9 @@ func askOn(conn net.Conn, line string) string {
 	return strings.TrimSpace(answer)
 }
 
-func start(t *testing.T) (*server, *Proxy) {
+func start(t *testing.T) (*server, *TCPProxy) {
 	s := startServer(t, "a")
-	p, err := Start(s.listener.Addr().String())
+	p, err := StartTCP(s.listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,23 +98,23 @@ func has(line string) func([]byte) bool {
 	return func(request []byte) bool { return strings.Contains(string(request), line) }
 }
 
-func TestProxy_FailsRequestsAsAsked(t *testing.T) {
+func TestTCPProxy_FailsRequestsAsAsked(t *testing.T) {
 	for _, row := range []struct {
 		name     string
-		fault    Fault
+		fault    TCPFault
 		answer   string
 		received string
 	}{
-		{"none", Fault{}, "a two", "one two three"},
-		{"cut before", Fault{CutBefore: true}, "", "one three"},
-		{"cut after", Fault{CutAfter: true}, "", "one two three"},
-		{"reply", Fault{Reply: []byte("-READONLY\n")}, "-READONLY", "one three"},
-		{"delay", Fault{Delay: time.Millisecond}, "a two", "one two three"},
+		{"none", TCPFault{}, "a two", "one two three"},
+		{"cut before", TCPFault{CutBefore: true}, "", "one three"},
+		{"cut after", TCPFault{CutAfter: true}, "", "one two three"},
+		{"reply", TCPFault{Reply: []byte("-READONLY\n")}, "-READONLY", "one three"},
+		{"delay", TCPFault{Delay: time.Millisecond}, "a two", "one two three"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, p := start(t)
 			var hooked atomic.Int32
-			p.Add(Rule{Match: has("two"), Do: row.fault, Hook: func() { hooked.Add(1) }})
+			p.Add(TCPRule{Match: has("two"), Do: row.fault, Hook: func() { hooked.Add(1) }})
 			first, second, third := ask(t, p, "one"), ask(t, p, "two"), ask(t, p, "three")
 			if err := p.Settle(context.Background()); err != nil {
 				t.Fatal(err)
@@ -126,21 +126,21 @@ func TestProxy_FailsRequestsAsAsked(t *testing.T) {
 	}
 }
 
-func TestProxy_SkipsAndCounts(t *testing.T) {
+func TestTCPProxy_SkipsAndCounts(t *testing.T) {
 	s, p := start(t)
-	p.Add(Rule{Skip: 1, Times: 1, Do: Fault{CutBefore: true}})
+	p.Add(TCPRule{Skip: 1, Times: 1, Do: TCPFault{CutBefore: true}})
 	answers := ask(t, p, "1") + "|" + ask(t, p, "2") + "|" + ask(t, p, "3")
 	if want := "a 1||a 3"; answers != want || s.received() != "1 3" {
 		t.Errorf("answers %q, received %q", answers, s.received())
 	}
 }
 
-func TestProxy_SwallowsUntilTheConnectionEnds(t *testing.T) {
-	for name, fault := range map[string]Fault{"request": {BlackHole: true}, "reply": {HoldReply: true}} {
+func TestTCPProxy_SwallowsUntilTheConnectionEnds(t *testing.T) {
+	for name, fault := range map[string]TCPFault{"request": {BlackHole: true}, "reply": {HoldReply: true}} {
 		t.Run(name, func(t *testing.T) {
 			s, p := start(t)
 			arrived := make(chan struct{})
-			p.Add(Rule{Match: has("lost"), Times: 1, Do: fault, Hook: func() { close(arrived) }})
+			p.Add(TCPRule{Match: has("lost"), Times: 1, Do: fault, Hook: func() { close(arrived) }})
 			conn, err := net.Dial("tcp", p.Addr())
 			if err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func TestProxy_SwallowsUntilTheConnectionEnds(t *testing.T) {
 	}
 }
 
-func TestProxy_RefusesUntilCleared(t *testing.T) {
+func TestTCPProxy_RefusesUntilCleared(t *testing.T) {
 	_, p := start(t)
 	conn, err := net.Dial("tcp", p.Addr())
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
+	"maps"
 	"path"
 	"sync"
 	"time"
@@ -22,19 +22,17 @@ import (
 
 const maxMessageBytes = 16 << 20
 
-// Proxy forwards requests to one server. Its methods are safe for concurrent
-// use.
+// Proxy forwards gRPC requests to one server. Its methods are safe for concurrent use.
 type Proxy struct {
-	listener net.Listener
+	core[Fault]
 	server   *grpc.Server
 	upstream *grpc.ClientConn
 	stopped  chan struct{}
 
-	mu       sync.Mutex
+	// Under core's mutex.
 	more     *sync.Cond // broadcast with every call, and with the last one's end
 	calls    map[string]int
 	underWay int // requests received and not answered
-	rules    []*Rule
 	skew     time.Duration
 	clear    chan struct{} // closed by Clear
 }
@@ -43,15 +41,7 @@ type Proxy struct {
 const settleMethod = "/dronefleet.FaultProxy/Settle"
 
 // Rule is what happens to matching requests.
-type Rule struct {
-	RPC   string            // such as "Commit"
-	Match func([]byte) bool // looks at the encoded request; nil: all
-	Skip  int               // so many matching requests pass first
-	Times int               // then so many are affected; 0: all
-	Do    Fault             // what happens to them
-	Hook  func()            // called before the fault, e.g. to interfere: of HoldReply when the server has answered
-	seen  int
-}
+type Rule = RuleFor[Fault]
 
 // Fault is what happens to a request. The zero value lets it pass.
 type Fault struct {
@@ -71,12 +61,11 @@ func Start(upstream string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: dial %s: %w", upstream, err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	p := &Proxy{upstream: conn, calls: make(map[string]int), stopped: make(chan struct{}), clear: make(chan struct{})}
+	if err := p.listen(); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("faultproxy: listen: %w", err)
+		return nil, err
 	}
-	p := &Proxy{listener: listener, upstream: conn, calls: make(map[string]int), stopped: make(chan struct{}), clear: make(chan struct{})}
 	p.more = sync.NewCond(&p.mu)
 	p.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessageBytes),
@@ -85,13 +74,10 @@ func Start(upstream string) (*Proxy, error) {
 		grpc.UnknownServiceHandler(p.handle))
 	go func() {
 		defer close(p.stopped)
-		_ = p.server.Serve(listener) // ends with Close
+		_ = p.server.Serve(p.listener) // ends with Close
 	}()
 	return p, nil
 }
-
-// Addr is where the proxy listens.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Close breaks all connections.
 func (p *Proxy) Close() error {
@@ -100,15 +86,13 @@ func (p *Proxy) Close() error {
 	return p.upstream.Close()
 }
 
-// Add puts a rule in force. Of several matching rules the first decides.
-func (p *Proxy) Add(r Rule) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rules = append(p.rules, &r)
+// LoseSome loses a share of the commits, loses the same share of their replies, and delays
+// as many, drawn from a seed.
+func (p *Proxy) LoseSome(seed uint64, share float64) {
+	p.addRandom("Commit", seed, share, Fault{Before: codes.Unavailable}, Fault{After: codes.Unavailable}, Fault{Delay: 30 * time.Millisecond})
 }
 
-// Clear drops all rules, counts and the skew. Requests that were swallowed are
-// refused now.
+// Clear drops all rules, counts and the skew, and refuses the requests that were swallowed.
 func (p *Proxy) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,11 +113,7 @@ func (p *Proxy) Skew(d time.Duration) {
 func (p *Proxy) Calls() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	calls := make(map[string]int, len(p.calls))
-	for rpc, n := range p.calls {
-		calls[rpc] = n
-	}
-	return calls
+	return maps.Clone(p.calls)
 }
 
 // WaitCalls waits until an RPC has been requested n times since the last Clear.
@@ -145,8 +125,8 @@ func (p *Proxy) WaitCalls(rpc string, n int) {
 	}
 }
 
-// receive notes a request. It runs in the order in which a connection's
-// requests arrive, before any of them is handled.
+// receive counts a request as under way. It runs in the order of arrival, before any request
+// of the connection is handled.
 func (p *Proxy) receive(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if info.FullMethodName != settleMethod {
 		p.mu.Lock()
@@ -164,9 +144,8 @@ func (p *Proxy) answered() {
 	}
 }
 
-// Settle returns when nothing that was sent through conn, a connection to the
-// proxy, can still take effect, though its sender may have given up on it: a
-// request of its own follows the others and is answered after all of them.
+// Settle returns when no request sent through conn, a connection to the proxy, can still take
+// effect. It sends a request of its own, which is answered after all others.
 func (p *Proxy) Settle(ctx context.Context, conn *grpc.ClientConn) error {
 	var nothing []byte
 	return conn.Invoke(ctx, settleMethod, &nothing, &nothing, grpc.ForceCodec(rawCodec{}))
@@ -198,16 +177,8 @@ func (p *Proxy) admit(rpc string, request []byte) (f Fault, hook func(), skew ti
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(rpc)
-	for _, r := range p.rules {
-		if r.RPC != rpc || (r.Match != nil && !r.Match(request)) {
-			continue
-		}
-		r.seen++
-		if r.seen > r.Skip && (r.Times == 0 || r.seen <= r.Skip+r.Times) {
-			return r.Do, r.Hook, p.skew, p.clear
-		}
-	}
-	return Fault{}, nil, p.skew, p.clear
+	f, hook = p.judge(rpc, request)
+	return f, hook, p.skew, p.clear
 }
 
 // handle forwards one RPC.
@@ -269,8 +240,7 @@ func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 	return err
 }
 
-// silence gives no answer until the client has gone away or nobody needs the
-// silence any more.
+// silence gives no answer until the client has gone away or Clear is called.
 func silence(ctx context.Context, cleared <-chan struct{}) error {
 	select {
 	case <-ctx.Done():

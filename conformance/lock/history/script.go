@@ -1,4 +1,4 @@
-package locktest
+package history
 
 import (
 	"context"
@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/locktest"
 )
 
-// Script makes random calls on a backend, one after the other, and returns what
-// was answered, a line each: one seed gives equal lines on every backend that
-// keeps the contract. Keys begin with prefix; the clock is the backend's. For a backend
-// with a clock of its own it is nil: then no lease ends in the script, and times are left
-// out.
-func Script(b lock.Backend, clock *Clock, prefix string, seed uint64, calls int) []string {
+// Script makes random calls on a backend and returns a line for each answer. One seed gives
+// equal lines on every backend that keeps the contract. With a nil clock, for a backend that
+// tells the time itself, no lease ends and times are left out.
+func Script(b lock.Backend, clock *locktest.Clock, prefix string, seed uint64, calls int) []string {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := script{b: b, clock: clock, rng: rng, prefix: prefix}
 	if clock != nil {
@@ -30,7 +29,7 @@ func Script(b lock.Backend, clock *Clock, prefix string, seed uint64, calls int)
 
 type script struct {
 	b      lock.Backend
-	clock  *Clock
+	clock  *locktest.Clock
 	rng    *rand.Rand
 	start  time.Time
 	prefix string

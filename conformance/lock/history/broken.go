@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/conformance/lock/lockspec"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/lockspec"
 )
 
 // broken is a sound backend, and what is done wrong with it.

@@ -1,9 +1,7 @@
-package tcpproxy
+package faultproxy
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -13,8 +11,8 @@ import (
 // half closed.
 const drainTimeout = 10 * time.Second
 
-// Fault is what happens to a request. The zero value lets it pass.
-type Fault struct {
+// TCPFault is what happens to a request. The zero value lets it pass.
+type TCPFault struct {
 	CutBefore bool          // cut the connection instead of forwarding the request
 	CutAfter  bool          // forward it, and cut the connection instead of the reply
 	BlackHole bool          // swallow the request, and all that follow on the connection
@@ -23,24 +21,17 @@ type Fault struct {
 	Reply     []byte        // answer this instead of forwarding
 }
 
-// Rule is what happens to matching requests.
-type Rule struct {
-	Match func(request []byte) bool // nil: all
-	Skip  int                       // so many matching requests pass first
-	Times int                       // then so many are affected; 0: all
-	Do    Fault
-	Hook  func() // called before the fault
-	seen  int
-}
+// TCPRule is what happens to matching requests.
+type TCPRule = RuleFor[TCPFault]
 
-// Proxy forwards connections to one server. Its methods are safe for concurrent use.
-type Proxy struct {
-	listener net.Listener
-	running  sync.WaitGroup
+// TCPProxy forwards connections to one server of requests and replies. A request is what
+// arrives in one piece. Its methods are safe for concurrent use.
+type TCPProxy struct {
+	core[TCPFault]
+	running sync.WaitGroup
 
-	mu       sync.Mutex
+	// Under core's mutex.
 	upstream string
-	rules    []*Rule
 	links    map[*link]struct{}
 	down     bool
 	draining int // links whose client is gone, and whose server may still be at work
@@ -54,72 +45,58 @@ type link struct {
 	ended          bool // the client is gone or cut off; under the proxy's mutex
 
 	mu   sync.Mutex
-	mute Fault // what happens to the next reply
+	mute TCPFault // what happens to the next reply
 }
 
-// Start begins to forward to the server at an address.
-func Start(upstream string) (*Proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("tcpproxy: listen: %w", err)
+// StartTCP begins to forward to the server at an address.
+func StartTCP(upstream string) (*TCPProxy, error) {
+	p := &TCPProxy{upstream: upstream, links: make(map[*link]struct{})}
+	if err := p.listen(); err != nil {
+		return nil, err
 	}
-	p := &Proxy{listener: listener, upstream: upstream, links: make(map[*link]struct{})}
 	p.settled = sync.NewCond(&p.mu)
 	p.running.Go(p.accept)
 	return p, nil
 }
 
-// Addr is where the proxy listens.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
-
 // Close breaks all connections and waits for their ends.
-func (p *Proxy) Close() error {
+func (p *TCPProxy) Close() error {
 	err := p.listener.Close()
 	p.Refuse()
 	p.running.Wait()
 	return err
 }
 
-// Add puts a rule in force. Of several matching rules the first decides.
-func (p *Proxy) Add(r Rule) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rules = append(p.rules, &r)
-}
-
-// LoseSome makes a share of the requests get lost, the same of the replies, and the same
-// late, drawn from a seed.
-func (p *Proxy) LoseSome(seed uint64, share float64) {
-	rng := rand.New(rand.NewPCG(seed, 0)) // used under the mutex
-	for _, fault := range []Fault{{CutBefore: true}, {CutAfter: true}, {Delay: 30 * time.Millisecond}} {
-		p.Add(Rule{Do: fault, Match: func([]byte) bool { return rng.Float64() < share }})
-	}
+// LoseSome loses a share of the requests, loses the same share of the replies, and delays as
+// many, drawn from a seed.
+func (p *TCPProxy) LoseSome(seed uint64, share float64) {
+	p.addRandom("", seed, share, TCPFault{CutBefore: true}, TCPFault{CutAfter: true}, TCPFault{Delay: 30 * time.Millisecond})
 }
 
 // Clear drops all rules and lets connections in again. Connections on which requests or
 // replies were swallowed stay silent.
-func (p *Proxy) Clear() {
+func (p *TCPProxy) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules, p.down = nil, false
 }
 
 // Requests is how many requests have arrived.
-func (p *Proxy) Requests() int {
+func (p *TCPProxy) Requests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.requests
 }
 
 // Redirect forwards further connections to another server.
-func (p *Proxy) Redirect(upstream string) {
+func (p *TCPProxy) Redirect(upstream string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.upstream = upstream
 }
 
 // Cut breaks all connections.
-func (p *Proxy) Cut() {
+func (p *TCPProxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
@@ -127,10 +104,10 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// hangUp ends a link's client, which ends the link's goroutines. Settle waits for the link
-// from now on, before the client can notice: what was read from it may still be on its way
-// to the server. The mutex is held.
-func (p *Proxy) hangUp(l *link) {
+// hangUp closes a link's client, which ends the link's goroutines. What was read from it may
+// still be on its way to the server, so Settle waits for the link from now on. The caller
+// holds the mutex.
+func (p *TCPProxy) hangUp(l *link) {
 	if !l.ended {
 		l.ended = true
 		p.draining++
@@ -139,7 +116,7 @@ func (p *Proxy) hangUp(l *link) {
 }
 
 // Refuse breaks all connections, and every further one until Clear.
-func (p *Proxy) Refuse() {
+func (p *TCPProxy) Refuse() {
 	p.mu.Lock()
 	p.down = true
 	p.mu.Unlock()
@@ -148,7 +125,7 @@ func (p *Proxy) Refuse() {
 
 // Settle returns when nothing that came from connections that have ended can still take
 // effect on the server.
-func (p *Proxy) Settle(ctx context.Context) error {
+func (p *TCPProxy) Settle(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer context.AfterFunc(ctx, p.settled.Broadcast)()
@@ -158,7 +135,7 @@ func (p *Proxy) Settle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (p *Proxy) accept() {
+func (p *TCPProxy) accept() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
@@ -169,7 +146,7 @@ func (p *Proxy) accept() {
 }
 
 // connect serves one connection until either side ends it.
-func (p *Proxy) connect(client net.Conn) {
+func (p *TCPProxy) connect(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	p.mu.Lock()
 	upstream := p.upstream
@@ -212,7 +189,7 @@ func (p *Proxy) connect(client net.Conn) {
 
 // passRequests forwards what the client sends, as the rules say, until the connection
 // ends.
-func (p *Proxy) passRequests(l *link) {
+func (p *TCPProxy) passRequests(l *link) {
 	buffer := make([]byte, 1<<16)
 	swallow := false
 	for {
@@ -220,7 +197,10 @@ func (p *Proxy) passRequests(l *link) {
 		if err != nil {
 			return
 		}
-		fault, hook := p.judge(buffer[:n])
+		p.mu.Lock()
+		p.requests++
+		fault, hook := p.judge("", buffer[:n])
+		p.mu.Unlock()
 		if hook != nil {
 			hook()
 		}
@@ -249,7 +229,7 @@ func (p *Proxy) passRequests(l *link) {
 
 // passReplies forwards what the server sends until it ends the connection. It reads on
 // when the client is gone.
-func (p *Proxy) passReplies(l *link) {
+func (p *TCPProxy) passReplies(l *link) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := l.server.Read(buffer)
@@ -272,21 +252,4 @@ func (p *Proxy) passReplies(l *link) {
 			_, _ = l.client.Write(buffer[:n]) // if it is gone, reading its requests has ended too
 		}
 	}
-}
-
-// judge counts a request and finds what happens to it.
-func (p *Proxy) judge(request []byte) (Fault, func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.requests++
-	for _, r := range p.rules {
-		if r.Match != nil && !r.Match(request) {
-			continue
-		}
-		r.seen++
-		if r.seen > r.Skip && (r.Times == 0 || r.seen <= r.Skip+r.Times) {
-			return r.Do, r.Hook
-		}
-	}
-	return Fault{}, nil
 }

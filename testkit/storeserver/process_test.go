@@ -1,4 +1,4 @@
-package serverproc
+package storeserver
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	addrVariable = "SERVERPROC_TEST_ADDR"
+	addrVariable = "STORESERVER_TEST_ADDR"
 	soon         = 200 * time.Millisecond
 )
 
@@ -102,7 +102,7 @@ func TestFind_LooksInFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := Find(t, "some-server", filepath.Join(root, "*", "bin")), filepath.Join(root, "15", "bin", "some-server"); got != want {
+	if got, want := find(t, "some-server", filepath.Join(root, "*", "bin")), filepath.Join(root, "15", "bin", "some-server"); got != want {
 		t.Errorf("found %s, want %s", got, want)
 	}
 }
