@@ -6,12 +6,15 @@ import (
 	"time"
 )
 
-// PlaceKind names the kind of a place: where drones live, or where parcels are.
+// PlaceKind names the kind of what operators keep: where drones live, where parcels are, and
+// the registry of drones.
 type PlaceKind string
 
 const (
 	PlaceDepot     PlaceKind = "depot"
 	PlaceWarehouse PlaceKind = "warehouse"
+	PlaceDrone     PlaceKind = "drone"
+	PlaceDroneType PlaceKind = "droneType"
 )
 
 // Place is a depot or a warehouse.
@@ -27,8 +30,8 @@ const (
 	PlaceUnchanged PlaceAction = "UNCHANGED"
 )
 
-// PlaceChange records that an operator created, changed or deleted a depot or a
-// warehouse.
+// PlaceChange records that an operator created, changed or deleted a depot, a warehouse, a
+// drone or a type of drones.
 type PlaceChange struct {
 	Kind   PlaceKind
 	ID     string

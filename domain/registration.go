@@ -217,12 +217,11 @@ func (p DroneProperties) check() []FieldProblem {
 }
 
 func (p *problems) id(field, id string, needed bool) {
-	if id == "" && !needed {
-		return
-	}
-	if err := CheckID(id); err != nil && id == "" {
-		p.add(field, "%s", err)
-	} else if err != nil {
+	if id == "" {
+		if needed {
+			p.add(field, "is missing; give 1 to %d bytes", MaxIDBytes)
+		}
+	} else if err := CheckID(id); err != nil {
 		p.add(field, "%.64q %s", id, err)
 	}
 }
@@ -264,7 +263,7 @@ func (p *problems) due(items []DueItem) {
 	for i, item := range items {
 		field := func(name string) string { return fmt.Sprintf("due[%d].%s", i, name) }
 		p.id(field("item"), item.Item, true)
-		if seen[item.Item] {
+		if seen[item.Item] && item.Item != "" {
 			p.add(field("item"), "%.64q is given twice; give each item once", item.Item)
 		}
 		seen[item.Item] = true

@@ -34,7 +34,7 @@ func TestDroneRegistration_NamesEachBadField(t *testing.T) {
 	}{
 		{"all is right", func(*reg) {}, nil},
 		{"only what is needed", func(r *reg) { *r = reg{ID: "D", HomeDepotID: "H"} }, nil},
-		{"no ids", func(r *reg) { r.ID, r.HomeDepotID = "", "" }, []string{"id is empty; give", "homeDepotId is empty; give"}},
+		{"no ids", func(r *reg) { r.ID, r.HomeDepotID = "", "" }, []string{"id is missing; give", "homeDepotId is missing; give"}},
 		{"slashes", func(r *reg) { r.ID, r.HomeDepotID, r.TypeID = "a/b", "h/x", "t/x" }, []string{`id "a/b" contains "/"`, `homeDepotId "h/x" contains`, `typeId "t/x" contains`}},
 		{"names on two lines", func(r *reg) { r.ShortName, r.RegistrationMark = "a\nb", "c\td" }, []string{`shortName "a\nb" contains the control`, `registrationMark "c\td" contains`}},
 		{"a name of 129 bytes", func(r *reg) { r.ShortName = strings.Repeat("x", 129) }, []string{`shortName "xxx`}},
@@ -66,7 +66,7 @@ func TestDroneRegistration_NamesEachBadField(t *testing.T) {
 		{"items that are wrong", func(r *reg) {
 			r.Own.Due = []domain.DueItem{{Item: "a"}, {Item: "a", EveryDays: -1}, {EveryFlightHours: math.NaN(), EveryLandings: -1, DueLimits: domain.DueLimits{FlightHours: -1, Landings: -2}}}
 		}, []string{
-			"due[0] has no limit; give at least one of", `due[1].item "a" is given twice`, "due[1].everyDays is -1", "due[2].item is empty",
+			"due[0] has no limit; give at least one of", `due[1].item "a" is given twice`, "due[1].everyDays is -1", "due[2].item is missing",
 			"due[2].flightHours is -1", "due[2].landings is -2", "due[2].everyFlightHours is NaN", "due[2].everyLandings is -1",
 		}},
 	} {
@@ -74,7 +74,7 @@ func TestDroneRegistration_NamesEachBadField(t *testing.T) {
 		tt.change(&r)
 		checkProblems(t, tt.name, r.Check(), tt.want)
 	}
-	checkProblems(t, "type", domain.DroneType{DroneProperties: domain.DroneProperties{ChargeRate: -1}}.Check(), []string{"id is empty", "chargeRate is -1"})
+	checkProblems(t, "type", domain.DroneType{DroneProperties: domain.DroneProperties{ChargeRate: -1}}.Check(), []string{"id is missing", "chargeRate is -1"})
 }
 
 func items(n int) (list []domain.DueItem) {

@@ -18,37 +18,75 @@ import (
 	"github.com/dronefleet/dronefleet/internal/input"
 )
 
-// MaxBytes is far more than the places of any fleet take.
+// MaxBytes is far more than the places and drones of any fleet take.
 const MaxBytes = 16 << 20
 
-// Depots reads the depots of a file. Its format follows from the name's ending or, with
-// another one, from the content. A YAML or GeoJSON file may hold warehouses too. The error
-// is Problems.
-func Depots(name string, data []byte) ([]domain.Depot, error) {
-	return places(name, data, domain.PlaceDepot, (*reader).depot, func(d domain.Depot) string { return string(d.ID) })
+// form is how the records of one kind are read.
+type form[P any] struct {
+	kind  domain.PlaceKind
+	needs string // what each has at least
+	read  func(*reader, record) P
+	id    func(P) string
 }
+
+var (
+	depots     = form[domain.Depot]{domain.PlaceDepot, "id and position", (*reader).depot, func(d domain.Depot) string { return string(d.ID) }}
+	warehouses = form[domain.Warehouse]{domain.PlaceWarehouse, "id and position", (*reader).warehouse, func(w domain.Warehouse) string { return string(w.ID) }}
+	drones     = form[domain.DroneRegistration]{domain.PlaceDrone, "id and homeDepotId", (*reader).drone, func(d domain.DroneRegistration) string { return string(d.ID) }}
+	droneTypes = form[domain.DroneType]{domain.PlaceDroneType, "id and what its drones have", (*reader).droneType, func(t domain.DroneType) string { return string(t.ID) }}
+)
+
+// lists are the lists of a YAML file, in the order in which they are applied.
+var lists = []string{"depots", "warehouses", "droneTypes", "drones"}
+
+// list is the name of the list that has the records of a kind.
+func list(kind domain.PlaceKind) string { return string(kind) + "s" }
+
+// isPlace reports whether what has this kind stands somewhere.
+func isPlace(kind domain.PlaceKind) bool {
+	return kind == domain.PlaceDepot || kind == domain.PlaceWarehouse
+}
+
+// Depots reads the depots of a file. Its format follows from the name's ending or, with
+// another one, from the content. A YAML or GeoJSON file may hold warehouses too, and a YAML
+// file drones and their types. The error is Problems.
+func Depots(name string, data []byte) ([]domain.Depot, error) { return depots.of(name, data) }
 
 // Warehouses reads the warehouses of a file as Depots reads depots.
 func Warehouses(name string, data []byte) ([]domain.Warehouse, error) {
-	return places(name, data, domain.PlaceWarehouse, (*reader).warehouse, func(w domain.Warehouse) string { return string(w.ID) })
+	return warehouses.of(name, data)
+}
+
+// Drones reads the drones of a file as Depots reads depots, except that GeoJSON has none.
+// Beside a drone, its type may stand in the same file or be stored already. Only the store
+// knows whether a drone's depot exists, and what it takes from a type that is stored.
+func Drones(name string, data []byte) ([]domain.DroneRegistration, error) {
+	return drones.of(name, data)
+}
+
+// DroneTypes reads the types of drones of a file as Drones reads drones.
+func DroneTypes(name string, data []byte) ([]domain.DroneType, error) {
+	return droneTypes.of(name, data)
 }
 
 // DepotsOf reads the depots of a decoded JSON list.
-func DepotsOf(list []map[string]any) ([]domain.Depot, error) {
-	return convert(&reader{}, recordsOf(domain.PlaceDepot, list), domain.PlaceDepot, (*reader).depot, func(d domain.Depot) string { return string(d.ID) })
-}
+func DepotsOf(list []map[string]any) ([]domain.Depot, error) { return depots.decoded(list) }
 
 // WarehousesOf reads the warehouses of a decoded JSON list.
-func WarehousesOf(list []map[string]any) ([]domain.Warehouse, error) {
-	return convert(&reader{}, recordsOf(domain.PlaceWarehouse, list), domain.PlaceWarehouse, (*reader).warehouse, func(w domain.Warehouse) string { return string(w.ID) })
-}
+func WarehousesOf(list []map[string]any) ([]domain.Warehouse, error) { return warehouses.decoded(list) }
 
-func recordsOf(kind domain.PlaceKind, list []map[string]any) []record {
-	records := make([]record, len(list))
-	for i, fields := range list {
-		records[i] = recordAt(fmt.Sprintf("%ss %d", kind, i+1), fields)
+// DronesOf reads the drones of a decoded JSON list.
+func DronesOf(list []map[string]any) ([]domain.DroneRegistration, error) { return drones.decoded(list) }
+
+// DroneTypesOf reads the types of drones of a decoded JSON list.
+func DroneTypesOf(list []map[string]any) ([]domain.DroneType, error) { return droneTypes.decoded(list) }
+
+func (f form[P]) decoded(fields []map[string]any) ([]P, error) {
+	records := make([]record, len(fields))
+	for i, each := range fields {
+		records[i] = recordAt(fmt.Sprintf("%s %d", list(f.kind), i+1), each)
 	}
-	return records
+	return f.convert(&reader{}, records)
 }
 
 // recordAt is a record whose fields all stand in one place.
@@ -60,7 +98,7 @@ func recordAt(where string, fields map[string]any) record {
 	return rec
 }
 
-func places[P domain.Place](name string, data []byte, kind domain.PlaceKind, read func(*reader, record) P, id func(P) string) ([]P, error) {
+func (f form[P]) of(name string, data []byte) ([]P, error) {
 	r := &reader{file: name}
 	var records []record
 	switch text, err := input.Text(data); {
@@ -68,13 +106,15 @@ func places[P domain.Place](name string, data []byte, kind domain.PlaceKind, rea
 		r.unreadable(err)
 	case formatOf(name, text) == "csv":
 		r.text = true
-		records = r.csv(data)
+		records = r.csv(data, f.kind)
+	case formatOf(name, text) == "geojson" && !isPlace(f.kind):
+		r.refuse("", "", "is GeoJSON, which holds places; give %s as YAML or CSV", list(f.kind))
 	case formatOf(name, text) == "geojson":
-		records = r.geoJSON(data, kind)
+		records = r.geoJSON(data, f.kind)
 	default:
-		records = r.yaml(data, kind)
+		records = r.yaml(data, f.kind, f.needs)
 	}
-	return convert(r, records, kind, read, id)
+	return f.convert(r, records)
 }
 
 // unreadable notes what package input says of the file.
@@ -88,24 +128,25 @@ func (r *reader) unreadable(err error) {
 	}
 }
 
-func convert[P domain.Place](r *reader, records []record, kind domain.PlaceKind, read func(*reader, record) P, id func(P) string) ([]P, error) {
+func (f form[P]) convert(r *reader, records []record) ([]P, error) {
 	if len(records) == 0 && r.problems == nil {
-		r.refuse("", "", "has no %ss; give at least one", kind)
+		r.refuse("", "", "has no %s; give at least one", list(f.kind))
 	}
 	first := map[string]string{} // where an id stands
-	var list []P
+	var all []P
 	for _, rec := range records {
-		p := read(r, rec)
-		if where, twice := first[id(p)]; twice && id(p) != "" {
-			r.refuse(rec.where, "id", "%.64q is also that of %s; give each %s once", id(p), where, kind)
+		p := f.read(r, rec)
+		id := f.id(p)
+		if where, twice := first[id]; twice && id != "" {
+			r.refuse(rec.where, "id", "%.64q is also that of %s; give each %s once", id, where, f.kind)
 		}
-		first[id(p)] = rec.where
-		list = append(list, p)
+		first[id] = rec.where
+		all = append(all, p)
 	}
 	if r.problems != nil {
 		return nil, r.problems
 	}
-	return list, nil
+	return all, nil
 }
 
 func formatOf(name string, data []byte) string {
@@ -132,27 +173,29 @@ func formatOf(name string, data []byte) string {
 	return "yaml"
 }
 
-// yaml reads the list "depots" or "warehouses" of a YAML document.
-func (r *reader) yaml(data []byte, kind domain.PlaceKind) (records []record) {
+// yaml reads the list of one kind of a YAML document.
+func (r *reader) yaml(data []byte, kind domain.PlaceKind, needs string) (records []record) {
 	top, err := input.YAML(data)
 	r.unreadable(err)
 	if top == nil {
 		return nil
 	}
 	if top.Kind != yaml.MappingNode {
-		r.refuse(line(top), "", "should hold the lists depots and warehouses")
+		r.refuse(line(top), "", "should hold the lists %s", oneOf("and", lists))
 		return nil
 	}
 	for i := 0; i+1 < len(top.Content); i += 2 {
-		switch key, list := top.Content[i], top.Content[i+1]; {
-		case key.Value != "depots" && key.Value != "warehouses":
-			r.refuse(line(key), fmt.Sprintf("%.64q", key.Value), "is not a list of places; give depots or warehouses")
-		case list.Kind != yaml.SequenceNode:
-			r.refuse(line(list), key.Value, "is not a list; begin each %s with \"- id:\"", strings.TrimSuffix(key.Value, "s"))
-		case key.Value == string(kind)+"s":
-			for _, item := range list.Content {
+		switch key, items := top.Content[i], top.Content[i+1]; {
+		case !slices.Contains(lists, key.Value):
+			r.refuse(line(key), fmt.Sprintf("%.64q", key.Value), "is not a list of the fleet; give %s", oneOf("or", lists))
+		case items.Kind != yaml.SequenceNode:
+			r.refuse(line(items), key.Value, "is not a list; begin each %s with \"- id:\"", strings.TrimSuffix(key.Value, "s"))
+		case key.Value == list(domain.PlaceDroneType) && kind == domain.PlaceDrone:
+			r.types = r.typesOf(items)
+		case key.Value == list(kind):
+			for _, item := range items.Content {
 				if item.Kind != yaml.MappingNode {
-					r.refuse(line(item), "", "is not a %s; give id and position", kind)
+					r.refuse(line(item), "", "is not a %s; give %s", kind, needs)
 					continue
 				}
 				records = append(records, r.yamlRecord(item))
@@ -160,6 +203,28 @@ func (r *reader) yaml(data []byte, kind domain.PlaceKind) (records []record) {
 		}
 	}
 	return records
+}
+
+// typesOf are the types of drones that a file has beside its drones. What is wrong with
+// them is told to whoever reads the types.
+func (r *reader) typesOf(items *yaml.Node) map[domain.DroneTypeID]domain.DroneType {
+	types := map[domain.DroneTypeID]domain.DroneType{}
+	for _, item := range items.Content {
+		alone := &reader{}
+		if item.Kind != yaml.MappingNode {
+			continue
+		}
+		if t := alone.droneType(alone.yamlRecord(item)); alone.problems == nil {
+			types[t.ID] = t
+		}
+	}
+	return types
+}
+
+// oneOf lists names, with a word before the last one.
+func oneOf(word string, names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
 }
 
 func line(n *yaml.Node) string { return fmt.Sprintf("line %d", n.Line) }
@@ -281,12 +346,12 @@ func given(v any) string {
 	return string(text)
 }
 
-// csv reads a table whose header names the fields; lat and lon stand for the position,
-// and semicolons separate the product types.
-func (r *reader) csv(data []byte) (records []record) {
+// csv reads a table whose header names the fields. In those of places lat and lon stand for
+// the position. Semicolons separate the entries of lists.
+func (r *reader) csv(data []byte, kind domain.PlaceKind) (records []record) {
 	header, rows, err := input.CSV(data)
 	r.unreadable(err)
-	if slices.Contains(header, "position") {
+	if slices.Contains(header, "position") && isPlace(kind) {
 		r.refuse("line 1", "position", "is not a column; give lat and lon")
 	}
 	for _, row := range rows {
@@ -294,13 +359,15 @@ func (r *reader) csv(data []byte) (records []record) {
 		for i, name := range header {
 			switch cell := row.Cells[i]; {
 			case cell == "":
-			case name == "lat" || name == "lon":
+			case isPlace(kind) && (name == "lat" || name == "lon"):
 				position[name] = cell
 			default:
 				fields[name] = cell
 			}
 		}
-		fields["position"] = position
+		if isPlace(kind) {
+			fields["position"] = position
+		}
 		records = append(records, recordAt(fmt.Sprintf("line %d", row.Line), fields))
 	}
 	return records

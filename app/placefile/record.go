@@ -16,7 +16,7 @@ import (
 type Problem struct {
 	File  string // as the caller names it
 	Where string // "line 4", "feature 2" or "depots 2"
-	Field string // of the depot or warehouse; empty if the whole is meant
+	Field string // of the record; empty if the whole is meant
 	Text  string // what is wrong, and the fix
 }
 
@@ -48,17 +48,19 @@ type value struct {
 	is    any // as JSON would decode it; CSV holds strings
 }
 
-// record is one depot or warehouse as a file holds it.
+// record is one depot, warehouse, drone or type of drones as a file holds it.
 type record struct {
 	where  string
 	fields map[string]value
 }
 
-// reader turns records into places and gathers what is wrong.
+// reader turns records into what they describe and gathers what is wrong.
 type reader struct {
 	file     string
 	problems Problems
-	text     bool // values are strings, as in CSV
+	text     bool                                    // values are strings, as in CSV
+	types    map[domain.DroneTypeID]domain.DroneType // that the file has beside its drones
+	serials  map[string]string                       // where each serial number stands
 }
 
 func (r *reader) refuse(where, field, format string, args ...any) {
@@ -92,7 +94,7 @@ func (r *reader) warehouse(rec record) domain.Warehouse {
 	}
 }
 
-// known refuses fields that a place does not have.
+// known refuses fields that a record does not have.
 func (r *reader) known(rec record, fields []string) {
 	for _, name := range slices.Sorted(maps.Keys(rec.fields)) {
 		if slices.Contains(fields, name) {
@@ -124,17 +126,22 @@ func (r *reader) id(rec record) string {
 }
 
 func (r *reader) name(rec record) string {
-	v, ok := rec.fields["name"]
-	if !ok {
-		return ""
-	}
-	name, ok := v.is.(string)
-	if !ok {
-		r.refuse(v.where, "name", "is %v; give a text, in quotes if it looks like a number", v.is)
-		return ""
-	}
-	r.label(v.where, "name", name)
+	name := r.string(rec, "name")
+	r.label(rec.fields["name"].where, "name", name)
 	return name
+}
+
+// string reads a text; empty if it is left out.
+func (r *reader) string(rec record, field string) string {
+	v, ok := rec.fields[field]
+	if !ok {
+		return ""
+	}
+	text, ok := v.is.(string)
+	if !ok {
+		r.refuse(v.where, field, "is %v; give a text, in quotes if it looks like a number", v.is)
+	}
+	return text
 }
 
 // label refuses a text that lists cannot show.
