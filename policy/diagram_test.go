@@ -81,6 +81,8 @@ var diagrams = map[domain.EntityKind][]edge{
 		{"PENDING", "CANCELLED", "cancelled"},
 		{"HELD", "CANCELLED", "cancelled"},
 		{"ASSIGNED", "CANCELLED", "cancelled"},
+		{"CANCELLED", "PENDING", "the order, if another requester's cancellation overtook it"},
+		{"CANCELLED", "CANCELLED", "cancelled by both"},
 		{"PENDING", "DELIVERED", "late report of its delivery, after a release"},
 		{"HELD", "DELIVERED", "late report of its delivery by a failed mission"},
 		{"ASSIGNED", "DELIVERED", "late report of its delivery by an earlier mission"},

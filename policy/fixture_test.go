@@ -53,7 +53,7 @@ func request(id domain.OrderID, n int) domain.OrderRequest {
 }
 
 func cancellation(id domain.OrderID) domain.OrderRequest {
-	return domain.OrderRequest{ID: id, Cancel: true}
+	return domain.OrderRequest{ID: id, Cancel: true, OrderContent: domain.OrderContent{RequesterID: "ward 4"}}
 }
 
 // hospitalOf is where the fixture's order is delivered: O1 at the first hospital, and so on.

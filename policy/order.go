@@ -21,21 +21,36 @@ func DefaultOrderPolicy() OrderPolicy { return OrderPolicy{Limits: DefaultLimits
 // is none yet. binding is the order's mission with its drone, needed (and
 // asked for by NeedsBinding) only when an assigned order is cancelled.
 // published is the message's publish time. A Rejection may come with a change:
-// the note that records it.
+// the note that records it. An order that has a requester is changed or cancelled
+// by that one only.
 func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req domain.OrderRequest, published, now time.Time) (Change, error) {
 	r := p.recorder(now, domain.CauseOrder)
-	if req.Cancel {
-		return p.cancel(r, order, binding, req.ID, "requested")
-	}
 	hash := req.Hash()
+	tombstone := order != nil && order.Status == domain.OrderCancelled && order.ContentHash == ""
+	foreign := order != nil && order.RequesterID != "" && order.RequesterID != req.RequesterID
 	switch {
-	case order == nil:
+	case foreign && !tombstone:
+		r.note(*order, ReasonRequesterMismatch, domain.RefusedState(hash))
+		return r.change, reject(ReasonRequesterMismatch, string(req.ID), "the order is %s's and requester_id is %q; its requester or an operator can change it", order.RequesterID, req.RequesterID)
+	case foreign && req.Cancel: // both have cancelled it, so neither's order may come to life
+		o := *order
+		o.RequesterID = ""
+		r.order(*order, &o, "cancelled by another requester too")
+		return r.change, nil
+	case req.Cancel:
+		return p.cancel(r, order, binding, req, "requested")
+	case order == nil || tombstone && foreign: // nobody cancels another requester's order by being early
 		o := domain.Order{ID: req.ID}
+		var before domain.Order
+		if order != nil {
+			before = *order
+			o.Revision = before.Revision
+		}
 		fill(&o, req, createdAt(req, published))
 		o.ContentPublishedAt = published
 		o.PendingSince = now
 		planBy(&o, PlanningDepot(p.Depots, o.Delivery), now)
-		r.order(domain.Order{}, &o, "")
+		r.order(before, &o, "")
 		return r.change, nil
 	case order.ContentHash == hash && order.Status != "":
 		return Change{}, reject(ReasonDuplicateOrder, string(req.ID), "accepted before; the order is %s", order.Status)
@@ -57,7 +72,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		}
 		r.order(*order, &o, "changed by its requester")
 		return r.change, nil
-	case order.Status == domain.OrderCancelled && order.ContentHash == "":
+	case tombstone:
 		return Change{}, reject(ReasonAlreadyCancelled, string(req.ID), "its cancellation arrived before it")
 	default:
 		r.note(*order, ReasonOrderConflict, domain.RefusedState(hash))
@@ -93,11 +108,13 @@ func fill(o *domain.Order, req domain.OrderRequest, created time.Time) {
 }
 
 // cancel ends an order unless its parcel is aboard.
-func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, id domain.OrderID, why string) (Change, error) {
+func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, req domain.OrderRequest, why string) (Change, error) {
+	id := req.ID
 	if order == nil {
 		// The cancellation overtook the order: a tombstone keeps the order from
 		// being created when it arrives.
 		o := domain.Order{ID: id, Status: domain.OrderCancelled}
+		o.RequesterID = req.RequesterID
 		r.order(domain.Order{}, &o, "cancelled before it arrived")
 		return r.change, nil
 	}
@@ -127,7 +144,7 @@ func (p OrderPolicy) CancelByOperator(order *domain.Order, binding *Binding, id 
 	if order == nil {
 		return Change{}, reject(ReasonNotFound, string(id), "no such order")
 	}
-	return p.cancel(p.recorder(now, domain.CauseOperator), order, binding, id, why)
+	return p.cancel(p.recorder(now, domain.CauseOperator), order, binding, domain.OrderRequest{ID: id}, why)
 }
 
 // HoldOrder hides a pending order from every cycle until it is released.

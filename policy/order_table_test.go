@@ -22,30 +22,32 @@ import (
 //	pinned, forbidden  a drone is
 //	a reason      the answer is a rejection; "noted" if an event records it
 const orderGrid = `
-event                          | none          | PENDING         | PENDING held       | PENDING late    | SOLVING              | ASSIGNED             | ASSIGNED third       | IN_DELIVERY           | DELIVERED               | CANCELLED            | tombstone
-the same request               | →PENDING      | DUPLICATE_ORDER | DUPLICATE_ORDER    | DUPLICATE_ORDER | DUPLICATE_ORDER      | DUPLICATE_ORDER      | DUPLICATE_ORDER      | DUPLICATE_ORDER       | DUPLICATE_ORDER         | DUPLICATE_ORDER      | ALREADY_CANCELLED
-other content                  | →PENDING      | changed         | changed            | changed timely  | ORDER_CONFLICT noted | ORDER_CONFLICT noted | ORDER_CONFLICT noted | ORDER_CONFLICT noted  | ORDER_CONFLICT noted    | ORDER_CONFLICT noted | ALREADY_CANCELLED
-another deadline               | →PENDING      | changed         | changed            | changed timely  | ORDER_CONFLICT noted | ORDER_CONFLICT noted | ORDER_CONFLICT noted | ORDER_CONFLICT noted  | ORDER_CONFLICT noted    | ORDER_CONFLICT noted | ALREADY_CANCELLED
-a cancellation                 | →CANCELLED    | →CANCELLED      | →CANCELLED offered | →CANCELLED      | →CANCELLED           | →CANCELLED           | →CANCELLED           | CANCEL_TOO_LATE noted | ALREADY_DELIVERED noted | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator cancels it         | NOT_FOUND     | →CANCELLED      | →CANCELLED offered | →CANCELLED      | →CANCELLED           | →CANCELLED           | →CANCELLED           | CANCEL_TOO_LATE noted | ALREADY_DELIVERED noted | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator holds it           | NOT_FOUND     | held            | ALREADY_HELD       | held            | NOT_PENDING          | NOT_PENDING          | NOT_PENDING          | NOT_PENDING           | NOT_PENDING             | NOT_PENDING          | NOT_PENDING
-an operator releases it        | NOT_FOUND     | NOT_HELD        | offered anew       | NOT_HELD        | NOT_HELD             | NOT_HELD             | NOT_HELD             | NOT_HELD              | NOT_HELD                | NOT_HELD             | NOT_HELD
-an operator makes it CRITICAL  | NOT_FOUND     | urgent          | urgent             | urgent          | urgent               | urgent               | urgent               | urgent                | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator makes it STANDARD  | NOT_FOUND     | UNCHANGED       | UNCHANGED          | UNCHANGED       | UNCHANGED            | UNCHANGED            | UNCHANGED            | UNCHANGED             | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator gives it an hour   | NOT_FOUND     | due             | due                | timely due      | due                  | due                  | due                  | due                   | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator gives it no time   | NOT_FOUND     | DEADLINE_PASSED | DEADLINE_PASSED    | DEADLINE_PASSED | DEADLINE_PASSED      | DEADLINE_PASSED      | DEADLINE_PASSED      | DEADLINE_PASSED       | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator pins it to D1      | NOT_FOUND     | pinned          | pinned             | pinned          | pinned               | pinned               | pinned               | pinned                | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator pins it to D9      | NOT_FOUND     | pinned          | pinned             | pinned          | pinned               | ORDER_IN_MISSION     | ORDER_IN_MISSION     | ORDER_IN_MISSION      | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator forbids D1         | NOT_FOUND     | forbidden       | forbidden          | forbidden       | forbidden            | ORDER_IN_MISSION     | ORDER_IN_MISSION     | ORDER_IN_MISSION      | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator forbids D9         | NOT_FOUND     | forbidden       | forbidden          | forbidden       | forbidden            | forbidden            | forbidden            | forbidden             | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-an operator unpins it          | NOT_FOUND     | UNCHANGED       | UNCHANGED          | UNCHANGED       | UNCHANGED            | UNCHANGED            | UNCHANGED            | UNCHANGED             | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
-its deadline passes            | .             | late            | late               | .               | late                 | late                 | late                 | late                  | .                       | .                    | .
-a decision names it            | ORDER_UNKNOWN | →ASSIGNED       | ORDER_HELD         | →ASSIGNED       | ORDER_NOT_PENDING    | ORDER_NOT_PENDING    | ORDER_NOT_PENDING    | ORDER_NOT_PENDING     | ORDER_NOT_PENDING       | ORDER_NOT_PENDING    | ORDER_NOT_PENDING
-its drone reaches the pickup   | .             | .               | .                  | .               | .                    | →IN_DELIVERY         | →IN_DELIVERY         | .                     | .                       | .                    | .
-its drone reaches the delivery | .             | .               | .                  | .               | .                    | .                    | .                    | →DELIVERED            | .                       | .                    | .
-its drone aborts               | .             | .               | .                  | .               | .                    | →PENDING +1          | →PENDING held +1     | →PENDING held         | .                       | .                    | .
-its drone is lost              | .             | .               | .                  | .               | .                    | →PENDING +1          | →PENDING held +1     | →PENDING held         | .                       | .                    | .
-its drone is faulty            | .             | .               | .                  | .               | .                    | →PENDING +1          | →PENDING held +1     | →PENDING held         | .                       | .                    | .
+event                          | none          | PENDING                  | PENDING held             | PENDING late             | SOLVING                  | ASSIGNED                 | ASSIGNED third           | IN_DELIVERY              | DELIVERED                | CANCELLED                | tombstone         | tombstone of another
+the same request               | →PENDING      | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | ALREADY_CANCELLED | →PENDING changed
+other content                  | →PENDING      | changed                  | changed                  | changed timely           | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ALREADY_CANCELLED | →PENDING changed
+another deadline               | →PENDING      | changed                  | changed                  | changed timely           | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ORDER_CONFLICT noted     | ALREADY_CANCELLED | →PENDING changed
+a cancellation                 | →CANCELLED    | →CANCELLED               | →CANCELLED offered       | →CANCELLED               | →CANCELLED               | →CANCELLED               | →CANCELLED               | CANCEL_TOO_LATE noted    | ALREADY_DELIVERED noted  | ALREADY_CANCELLED        | ALREADY_CANCELLED | .
+another requester cancels it   | →CANCELLED    | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | .                 | ALREADY_CANCELLED
+another requester orders it    | →PENDING      | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | REQUESTER_MISMATCH noted | →PENDING changed  | ALREADY_CANCELLED
+an operator cancels it         | NOT_FOUND     | →CANCELLED               | →CANCELLED offered       | →CANCELLED               | →CANCELLED               | →CANCELLED               | →CANCELLED               | CANCEL_TOO_LATE noted    | ALREADY_DELIVERED noted  | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator holds it           | NOT_FOUND     | held                     | ALREADY_HELD             | held                     | NOT_PENDING              | NOT_PENDING              | NOT_PENDING              | NOT_PENDING              | NOT_PENDING              | NOT_PENDING              | NOT_PENDING       | NOT_PENDING
+an operator releases it        | NOT_FOUND     | NOT_HELD                 | offered anew             | NOT_HELD                 | NOT_HELD                 | NOT_HELD                 | NOT_HELD                 | NOT_HELD                 | NOT_HELD                 | NOT_HELD                 | NOT_HELD          | NOT_HELD
+an operator makes it CRITICAL  | NOT_FOUND     | urgent                   | urgent                   | urgent                   | urgent                   | urgent                   | urgent                   | urgent                   | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator makes it STANDARD  | NOT_FOUND     | UNCHANGED                | UNCHANGED                | UNCHANGED                | UNCHANGED                | UNCHANGED                | UNCHANGED                | UNCHANGED                | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator gives it an hour   | NOT_FOUND     | due                      | due                      | timely due               | due                      | due                      | due                      | due                      | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator gives it no time   | NOT_FOUND     | DEADLINE_PASSED          | DEADLINE_PASSED          | DEADLINE_PASSED          | DEADLINE_PASSED          | DEADLINE_PASSED          | DEADLINE_PASSED          | DEADLINE_PASSED          | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator pins it to D1      | NOT_FOUND     | pinned                   | pinned                   | pinned                   | pinned                   | pinned                   | pinned                   | pinned                   | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator pins it to D9      | NOT_FOUND     | pinned                   | pinned                   | pinned                   | pinned                   | ORDER_IN_MISSION         | ORDER_IN_MISSION         | ORDER_IN_MISSION         | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator forbids D1         | NOT_FOUND     | forbidden                | forbidden                | forbidden                | forbidden                | ORDER_IN_MISSION         | ORDER_IN_MISSION         | ORDER_IN_MISSION         | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator forbids D9         | NOT_FOUND     | forbidden                | forbidden                | forbidden                | forbidden                | forbidden                | forbidden                | forbidden                | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+an operator unpins it          | NOT_FOUND     | UNCHANGED                | UNCHANGED                | UNCHANGED                | UNCHANGED                | UNCHANGED                | UNCHANGED                | UNCHANGED                | ALREADY_DELIVERED        | ALREADY_CANCELLED        | ALREADY_CANCELLED | ALREADY_CANCELLED
+its deadline passes            | .             | late                     | late                     | .                        | late                     | late                     | late                     | late                     | .                        | .                        | .                 | .
+a decision names it            | ORDER_UNKNOWN | →ASSIGNED                | ORDER_HELD               | →ASSIGNED                | ORDER_NOT_PENDING        | ORDER_NOT_PENDING        | ORDER_NOT_PENDING        | ORDER_NOT_PENDING        | ORDER_NOT_PENDING        | ORDER_NOT_PENDING        | ORDER_NOT_PENDING | ORDER_NOT_PENDING
+its drone reaches the pickup   | .             | .                        | .                        | .                        | .                        | →IN_DELIVERY             | →IN_DELIVERY             | .                        | .                        | .                        | .                 | .
+its drone reaches the delivery | .             | .                        | .                        | .                        | .                        | .                        | .                        | →DELIVERED               | .                        | .                        | .                 | .
+its drone aborts               | .             | .                        | .                        | .                        | .                        | →PENDING +1              | →PENDING held +1         | →PENDING held            | .                        | .                        | .                 | .
+its drone is lost              | .             | .                        | .                        | .                        | .                        | →PENDING +1              | →PENDING held +1         | →PENDING held            | .                        | .                        | .                 | .
+its drone is faulty            | .             | .                        | .                        | .                        | .                        | →PENDING +1              | →PENDING held +1         | →PENDING held            | .                        | .                        | .                 | .
 `
 
 // orderStates puts O1 into the world and, if it is under way, the acked mission M-X that
@@ -66,8 +68,18 @@ var orderStates = map[string]func(w *world){
 	"DELIVERED": underWay(func(m *domain.Mission, o *domain.Order) {
 		m.ReachedStops, o.Status, o.DeliveredAt = 4, domain.OrderDelivered, at(-1)
 	}),
-	"CANCELLED": order(func(o *domain.Order) { o.Status = domain.OrderCancelled }),
-	"tombstone": func(w *world) { w.with(domain.Order{ID: "O1", Status: domain.OrderCancelled, Revision: 1}) },
+	"CANCELLED":            order(func(o *domain.Order) { o.Status = domain.OrderCancelled }),
+	"tombstone":            tombstone("ward 4"),
+	"tombstone of another": tombstone("another ward"),
+}
+
+// tombstone is a cancellation that came before its order.
+func tombstone(requester string) func(*world) {
+	return func(w *world) {
+		o := domain.Order{ID: "O1", Status: domain.OrderCancelled, Revision: 1}
+		o.RequesterID = requester
+		w.with(o)
+	}
 }
 
 func order(change func(*domain.Order)) func(*world) {
@@ -105,6 +117,11 @@ func (w *world) withDrones() *world {
 	return w
 }
 
+func byAnother(req domain.OrderRequest) domain.OrderRequest {
+	req.RequesterID = "another ward"
+	return req
+}
+
 func (w *world) pins(drone domain.DroneID) string { return answer(w.pinOrder("O1", drone)) }
 
 // orderEvents are what can happen to O1.
@@ -117,6 +134,8 @@ var orderEvents = map[string]func(w *world) string{
 		return answer(w.request(req))
 	},
 	"a cancellation":                func(w *world) string { return answer(w.request(cancellation("O1"))) },
+	"another requester cancels it":  func(w *world) string { return answer(w.request(byAnother(cancellation("O1")))) },
+	"another requester orders it":   func(w *world) string { return answer(w.request(byAnother(request("O1", 0)))) },
 	"an operator cancels it":        func(w *world) string { return answer(w.operatorCancels("O1")) },
 	"an operator holds it":          func(w *world) string { return answer(w.holdOrder("O1")) },
 	"an operator releases it":       func(w *world) string { return answer(w.releaseOrder("O1")) },

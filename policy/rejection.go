@@ -20,12 +20,21 @@ const (
 
 // Reasons for order messages that change nothing.
 const (
-	ReasonDuplicateOrder   Reason = "DUPLICATE_ORDER"  // same content again
-	ReasonOrderSuperseded  Reason = "ORDER_SUPERSEDED" // older content than what was accepted since
-	ReasonOrderConflict    Reason = "ORDER_CONFLICT"   // other content, too late to take it
-	ReasonCancelTooLate    Reason = "CANCEL_TOO_LATE"  // the parcel is aboard
-	ReasonAlreadyDelivered Reason = "ALREADY_DELIVERED"
-	ReasonAlreadyCancelled Reason = "ALREADY_CANCELLED"
+	ReasonDuplicateOrder  Reason = "DUPLICATE_ORDER"  // same content again
+	ReasonOrderSuperseded Reason = "ORDER_SUPERSEDED" // older content than what was accepted since
+	ReasonOrderConflict   Reason = "ORDER_CONFLICT"   // other content, too late to take it
+	ReasonCancelTooLate   Reason = "CANCEL_TOO_LATE"  // the parcel is aboard
+	// ReasonRequesterMismatch: it comes from another requester than the order.
+	ReasonRequesterMismatch Reason = "REQUESTER_MISMATCH"
+	ReasonAlreadyDelivered  Reason = "ALREADY_DELIVERED"
+	ReasonAlreadyCancelled  Reason = "ALREADY_CANCELLED"
+)
+
+// Reasons for messages whose authenticated sender may not send them. They become dead
+// letters.
+const (
+	ReasonSenderMismatch Reason = "SENDER_MISMATCH" // it speaks for another drone or requester
+	ReasonSenderMissing  Reason = "SENDER_MISSING"  // nobody says who sent it
 )
 
 // Reasons for operator commands that cannot be carried out.

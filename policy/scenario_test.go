@@ -108,7 +108,7 @@ func (s scenario) happen(r rules) *world {
 		case "request":
 			req := request(order, st.order)
 			if st.flaw {
-				req.RequesterID = "another ward"
+				req.ProductType = "another product"
 			}
 			send(func() { _ = w.request(req) })
 		case "cancel":

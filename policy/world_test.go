@@ -230,7 +230,8 @@ func (w *world) request(req domain.OrderRequest) error {
 	if after.Status == domain.OrderPending && after.ContentHash != before.ContentHash && !after.PendingSince.Equal(w.now) {
 		w.violated("order %s has new content, and is pending since %s", req.ID, after.PendingSince)
 	}
-	if known && after.Status == domain.OrderPending && before.Status != domain.OrderPending && before.Status != "" { // F-ORD-02
+	othersTombstone := before.ContentHash == "" && before.RequesterID != req.RequesterID // F-SND-02
+	if known && after.Status == domain.OrderPending && before.Status != domain.OrderPending && before.Status != "" && !othersTombstone { // F-ORD-02
 		w.violated("a message made order %s PENDING that was %s", req.ID, before.Status)
 	}
 	if known && !before.CreatedAt.IsZero() && !after.CreatedAt.Equal(before.CreatedAt) {
@@ -711,6 +712,7 @@ func legal(kind domain.EntityKind, from, to string) bool {
 			"PENDING PENDING", "PENDING ASSIGNED", "PENDING CANCELLED",
 			"ASSIGNED ASSIGNED", "ASSIGNED IN_DELIVERY", "ASSIGNED PENDING", "ASSIGNED CANCELLED",
 			"IN_DELIVERY IN_DELIVERY", "IN_DELIVERY DELIVERED", "IN_DELIVERY PENDING",
+			"CANCELLED PENDING", "CANCELLED CANCELLED", // after a cancellation by another requester
 			"SOLVING SOLVING", "SOLVING CANCELLED", // another tool's
 			"PENDING DELIVERED", "ASSIGNED DELIVERED", "DELIVERED DELIVERED", // by late evidence
 		}, from+" "+to)

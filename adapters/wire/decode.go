@@ -57,8 +57,8 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 	return t, nil
 }
 
-// DecodeOrder reads an Order message as a request. A cancellation needs only the id:
-// its other content is kept if valid and dropped if not, because a cancellation must
+// DecodeOrder reads an Order message as a request. A cancellation needs only the id and, of
+// an order that has one, the requester: its other content is kept if valid and dropped if not, because a cancellation must
 // not fail for a field that it does not need.
 func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, error) {
 	var m pb.Order
@@ -81,7 +81,7 @@ func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, err
 		return domain.OrderRequest{
 			ID:           r.ID,
 			Cancel:       true,
-			OrderContent: domain.OrderContent{Priority: domain.PriorityStandard},
+			OrderContent: domain.OrderContent{Priority: domain.PriorityStandard, RequesterID: r.RequesterID},
 		}, nil
 	default:
 		return domain.OrderRequest{}, err

@@ -82,6 +82,10 @@ func (h *hospitals) publications(req domain.OrderRequest) []publication {
 		cancel := req
 		cancel.Cancel = true
 		all = []publication{{cancel, 0}, {req, within(20 * time.Second)}}
+	case 4: // cancelled by somebody else, perhaps before it is ordered
+		cancel := req
+		cancel.Cancel, cancel.RequesterID = true, "somebody else"
+		all = []publication{{cancel, within(20 * time.Second)}, {req, within(20 * time.Second)}}
 	}
 	return all
 }

@@ -16,7 +16,7 @@ func (c *checker) effects() {
 		decided[row.ID] = true
 		decidedBy[row.MessageID] = true
 	}
-	sent, conflicts, tooLate := c.firstSent(), c.conflicts(), c.cancelledTooLate()
+	sent, conflicts, tooLate, foreign := c.firstSent(), c.conflicts(), c.cancelledTooLate(), c.foreign()
 	for _, m := range c.Confirmed {
 		if refused[m.ID] {
 			c.report.Checked++
@@ -26,8 +26,8 @@ func (c *checker) effects() {
 		case m.DroneID != "":
 			c.telemetryEffect(m)
 		case m.OrderID != "":
-			c.orderEffect(m, tooLate[m.OrderID])
-			c.contentEffect(m, sent[contentOf(m)], conflicts[contentOf(m)] || conflicts[content{order: m.OrderID}])
+			c.orderEffect(m, tooLate[m.OrderID] || foreign(m))
+			c.contentEffect(m, sent[contentOf(m)], conflicts[contentOf(m)] || conflicts[content{order: m.OrderID}] || foreign(m))
 		case m.DecisionID != "":
 			c.expect(decided[m.DecisionID] || decidedBy[m.ID], "I9", decision(m.DecisionID),
 				"was accepted as message %s and has neither outcome nor dead letter", m.ID)
@@ -47,13 +47,13 @@ func (c *checker) telemetryEffect(m Message) {
 }
 
 // orderEffect checks that the order exists, and that a cancellation cancelled it or
-// is recorded as too late. That the parcel was aboard at some time proves nothing:
-// the order may have been pending when the cancellation came.
-func (c *checker) orderEffect(m Message, tooLate bool) {
+// is recorded as refused: too late, or another requester's. That the parcel was aboard at
+// some time proves nothing: the order may have been pending when the cancellation came.
+func (c *checker) orderEffect(m Message, refused bool) {
 	o, exists := c.orderByID[m.OrderID]
 	ok := exists
 	if m.Cancel {
-		ok = exists && (o.Status == domain.OrderCancelled || tooLate)
+		ok = exists && (o.Status == domain.OrderCancelled || refused)
 	}
 	c.expect(ok, "I9", order(m.OrderID), "message %s, cancellation: %v, was accepted; the order is %q, and there is neither a dead letter nor a refusal on record",
 		m.ID, m.Cancel, o.Status)
@@ -70,6 +70,25 @@ func (c *checker) cancelledTooLate() map[domain.OrderID]bool {
 		}
 	}
 	return refused
+}
+
+// foreign tells which messages are recorded as another requester's. One that came before its
+// order has no note: the order came to life in spite of it.
+func (c *checker) foreign() func(Message) bool {
+	refused, revived := make(map[content]bool), make(map[domain.OrderID]bool)
+	for _, note := range c.notes {
+		if note.Cause == domain.CauseOrder && note.Reason == "REQUESTER_MISMATCH" {
+			refused[content{note.OrderID, text(note, "refusedContentHash")}] = true
+		}
+	}
+	for _, e := range c.Events {
+		if e.From == string(domain.OrderCancelled) && e.To == string(domain.OrderPending) {
+			revived[e.OrderID] = true
+		}
+	}
+	return func(m Message) bool {
+		return refused[contentOf(m)] || m.Cancel && revived[m.OrderID] && c.orderByID[m.OrderID].ContentHash != m.ContentHash
+	}
 }
 
 // content is one content of an order, however often it was published.

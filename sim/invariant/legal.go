@@ -17,6 +17,8 @@ type transition struct{ from, to string }
 var orderTransitions = map[transition][]domain.Cause{
 	{"", string(domain.OrderPending)}:                                {domain.CauseOrder},
 	{"", string(domain.OrderCancelled)}:                              {domain.CauseOrder}, // the cancellation came first
+	{string(domain.OrderCancelled), string(domain.OrderPending)}:     {domain.CauseOrder}, // a cancellation by another requester came first
+	{string(domain.OrderCancelled), string(domain.OrderCancelled)}:   {domain.CauseOrder}, // or cancellations by both
 	{string(domain.OrderPending), string(domain.OrderPending)}:       {domain.CauseOrder, domain.CauseOperator, domain.CauseSweeper, domain.CauseTelemetry, domain.CauseCycle},
 	{string(domain.OrderPending), string(domain.OrderDelivered)}:     {domain.CauseTelemetry}, // by late evidence, as the next two
 	{string(domain.OrderAssigned), string(domain.OrderDelivered)}:    {domain.CauseTelemetry},
@@ -125,6 +127,7 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 		return
 	}
 	c.expect(slices.Contains(causes, after.Cause), "I2", e, "goes %q -> %q by %s at revision %d; want one of %v", was, is, after.Cause, after.Revision, causes)
+	c.expect(was != domain.OrderCancelled || text(before, "contentHash") == "", "I2", e, "comes back at revision %d after it was cancelled", after.Revision)
 	held, assigned := flag(after, "held"), text(after, "assignedMissionId")
 	attempts, attemptsBefore := number(after, "attempts"), number(before, "attempts")
 	switch is {
