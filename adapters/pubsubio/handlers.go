@@ -25,7 +25,8 @@ type DecisionStore interface {
 
 // orderHandler applies the messages of topic orders.
 type orderHandler struct {
-	store OrderStore
+	store   OrderStore
+	senders senders
 	*settler
 }
 
@@ -37,6 +38,9 @@ func (h *orderHandler) handle(ctx context.Context, msg *pubsub.Message) {
 	req, err := wire.DecodeOrder(msg.Data, msg.Attributes)
 	if err == nil {
 		span.SetAttributes(attribute.String("dronefleet.order_id", string(req.ID)))
+		err = h.senders.check(msg.Attributes, "requester_id", req.RequesterID)
+	}
+	if err == nil {
 		err = retry(ctx, func(ctx context.Context) error { return h.store.IngestOrder(ctx, req, published(msg)) }, h.retryable)
 	}
 	h.settle(ctx, msg, err)

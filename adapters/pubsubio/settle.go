@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -95,6 +96,12 @@ const (
 	reasonRefusedByStore    = "REFUSED_BY_STORE"   // the store will never accept the result
 )
 
+// deadLettered are the rejections that somebody must look into: the sender is wrong, not late.
+var deadLettered = []policy.Reason{
+	policy.ReasonFutureTimestamp, policy.ReasonTooManyStops, policy.ReasonUnknownRevision, policy.ReasonDecisionConflict,
+	policy.ReasonSenderMismatch, policy.ReasonSenderMissing,
+}
+
 // poisonReason says why a message can never be applied and belongs in the
 // dead-letter topic; "" if it may be applied later, or is merely rejected.
 func poisonReason(err error) string {
@@ -111,7 +118,7 @@ func poisonReason(err error) string {
 		return wire.ReasonUndecodable
 	case errors.As(err, &malformed):
 		return reasonMalformedDocument
-	case rejected && (reason == policy.ReasonFutureTimestamp || reason == policy.ReasonTooManyStops || reason == policy.ReasonUnknownRevision || reason == policy.ReasonDecisionConflict):
+	case rejected && slices.Contains(deadLettered, reason):
 		return string(reason)
 	case rejected, firestoretx.Retryable(err), errors.Is(err, context.Canceled):
 		return ""

@@ -28,6 +28,7 @@ type TelemetryApplier interface {
 // shard is one goroutine with its own applier, so a process never conflicts with itself.
 type telemetryPipeline struct {
 	*settler
+	senders  senders
 	lease    time.Duration
 	seed     maphash.Seed
 	sampling sampling
@@ -88,7 +89,7 @@ const earlyShare = 10
 const maxBatch = 250
 
 func newTelemetryPipeline(s *settler, cfg Config, newApplier func() TelemetryApplier) *telemetryPipeline {
-	p := &telemetryPipeline{settler: s, lease: cfg.Lease, seed: maphash.MakeSeed(), sampling: newSampling(s.tracer, cfg.TraceTelemetry), stopped: make(chan struct{})}
+	p := &telemetryPipeline{settler: s, senders: senders{cfg.RequireSender}, lease: cfg.Lease, seed: maphash.MakeSeed(), sampling: newSampling(s.tracer, cfg.TraceTelemetry), stopped: make(chan struct{})}
 	for range cfg.TelemetryShards {
 		p.shards = append(p.shards, &telemetryShard{
 			settler: s, sampling: p.sampling, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
@@ -108,7 +109,10 @@ func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
 	p.hold(msg)
 	r := report{msg: msg, span: p.sampling.start(ctx, msg)}
 	var err error
-	if r.Telemetry, err = wire.DecodeTelemetry(msg.Data, msg.Attributes); err != nil {
+	if r.Telemetry, err = wire.DecodeTelemetry(msg.Data, msg.Attributes); err == nil {
+		err = p.senders.check(msg.Attributes, "drone_id", string(r.DroneID))
+	}
+	if err != nil {
 		p.settleReport(ctx, r, err)
 		return
 	}

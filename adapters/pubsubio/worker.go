@@ -44,6 +44,9 @@ type Config struct {
 	// Shutdown is the plan by which Run ends: it finishes messages in work during
 	// Drain and returns at the end of GiveBack; default that of a State Manager.
 	Shutdown shutdown.Plan
+	// RequireSender dead-letters reports and orders that do not come from the drone or
+	// requester that they name, as their attribute wire.AttrSender tells.
+	RequireSender bool
 	// Now is the clock of the latency figures; default time.Now.
 	Now func() time.Time
 	// Tracing receives the spans; default none.
@@ -137,7 +140,7 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 		shards.Go(func() { s.run(hard) })
 	}
 
-	orders := orderHandler{store: w.store, settler: w.settler(TopicOrders)}
+	orders := orderHandler{store: w.store, senders: senders{w.cfg.RequireSender}, settler: w.settler(TopicOrders)}
 	decisions := decisionHandler{store: w.store, settler: w.settler(TopicDecisions)}
 	leased := func(handle func(context.Context, *pubsub.Message)) func(context.Context, *pubsub.Message) {
 		return func(_ context.Context, msg *pubsub.Message) {

@@ -22,6 +22,11 @@ const (
 // AttrContentType is the message attribute that names the format.
 const AttrContentType = "content-type"
 
+// AttrSender is the authenticated name of the drone or requester that a message comes from. A
+// trusted publisher sets it, such as a gateway that knows its drones; Pub/Sub itself does not
+// tell who published.
+const AttrSender = "dronefleet-sender"
+
 const (
 	contentTypeProtobuf = "application/protobuf"
 	contentTypeJSON     = "application/json"

@@ -33,6 +33,7 @@ type serveCommand struct {
 	StopTolerance     float64       `help:"How many metres a stop of a decision may be from its order's address, its warehouse, or a depot." default:"10" check:"min 0 max 75"`
 	CheckStops        string        `help:"What to do with a decision whose stops are elsewhere: reject it, or apply it and record a warning." default:"reject" enum:"reject,record"`
 	AllowUnfenced     bool          `help:"Apply decisions without a fence, from optimizers that do not take the depot's lock." name:"allow-unfenced-decisions"`
+	RequireSender     bool          `help:"Dead-letter reports and orders that do not come from the drone or requester that they name, as the attribute dronefleet-sender tells. Only a gateway may set it. See docs/deploy.md."`
 	CycleInterval     time.Duration `help:"How often each depot has a cycle: --interval of the optimizers, or the longest time that a cycle takes if that is more. A depot without a cycle for three of these, while orders wait, makes this process not ready. 0 watches no depots." default:"10s" check:"min 0s max 24h"`
 	DrainTimeout      time.Duration `help:"How long messages being processed may take after SIGTERM. Then they are nacked, and the process ends a few seconds later." default:"15s" check:"over 0s max 10m"`
 	Format            wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
@@ -52,7 +53,7 @@ func (c *serveCommand) Check(r *config.Report) {
 
 func (c *serveCommand) worker(clock *simclock.Clock) pubsubio.Config {
 	return pubsubio.Config{
-		TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding, Shutdown: shutdown.StateManager(c.DrainTimeout), TraceTelemetry: c.TraceTelemetry,
+		TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding, Shutdown: shutdown.StateManager(c.DrainTimeout), TraceTelemetry: c.TraceTelemetry, RequireSender: c.RequireSender,
 	}
 }
 

@@ -214,6 +214,7 @@ func (f *Fleet) publish(ctx context.Context, t domain.Telemetry, stop *invariant
 		f.sender.failed.Add(1)
 		return
 	}
+	attrs[wire.AttrSender] = string(t.DroneID)
 	f.sender.send(ctx, data, attrs, string(t.DroneID), invariant.Message{
 		Topic: f.cfg.Topic, DroneID: t.DroneID, Timestamp: t.Timestamp, Stop: stop,
 	})

@@ -132,6 +132,7 @@ func (s *OrderSource) publish(ctx context.Context, r domain.OrderRequest) {
 		s.sender.failed.Add(1)
 		return
 	}
+	attrs[wire.AttrSender] = r.RequesterID
 	s.sender.send(ctx, data, attrs, "", invariant.Message{
 		Topic: s.cfg.Topic, OrderID: r.ID, Timestamp: r.CreatedAt, ContentHash: r.Hash(), SentAt: s.clock.Now(),
 	})
