@@ -230,7 +230,7 @@ func (w *world) request(req domain.OrderRequest) error {
 	if after.Status == domain.OrderPending && after.ContentHash != before.ContentHash && !after.PendingSince.Equal(w.now) {
 		w.violated("order %s has new content, and is pending since %s", req.ID, after.PendingSince)
 	}
-	othersTombstone := before.ContentHash == "" && before.RequesterID != req.RequesterID // F-SND-02
+	othersTombstone := before.ContentHash == "" && before.RequesterID != req.RequesterID                                                 // F-SND-02
 	if known && after.Status == domain.OrderPending && before.Status != domain.OrderPending && before.Status != "" && !othersTombstone { // F-ORD-02
 		w.violated("a message made order %s PENDING that was %s", req.ID, before.Status)
 	}
