@@ -49,12 +49,12 @@ func checkMonitoring(p *tfmodule.Plan, w *world) []string {
 	if err := json.Unmarshal([]byte(dashboards[0].Text("dashboard_json")), &dashboard); err != nil {
 		return append(found, fmt.Sprintf("dashboard: %v", err))
 	}
-	places := map[string]bool{}
+	taken := map[string]bool{}
 	for _, tile := range dashboard.MosaicLayout.Tiles {
-		if place := fmt.Sprint(tile.XPos, tile.YPos); places[place] {
+		if corner := fmt.Sprint(tile.XPos, tile.YPos); taken[corner] {
 			found = append(found, fmt.Sprintf("chart %q covers another one", tile.Widget.Title))
 		} else {
-			places[place] = true
+			taken[corner] = true
 		}
 		if len(tile.Widget.XyChart.DataSets) == 0 {
 			found = append(found, fmt.Sprintf("chart %q shows nothing", tile.Widget.Title))
@@ -63,7 +63,7 @@ func checkMonitoring(p *tfmodule.Plan, w *world) []string {
 			found = append(found, checkQuery("chart "+tile.Widget.Title, set.TimeSeriesQuery.PrometheusQuery, w)...)
 		}
 	}
-	if len(places) == 0 {
+	if len(taken) == 0 {
 		found = append(found, "the dashboard is empty")
 	}
 	return found

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// place is a name in a file, as architecture.md and README.md give it:
+// reference is a name in a file, as architecture.md and README.md give it:
 // `folder/file.go` `Name` or `folder/file.go` `Type.Method`.
-var place = regexp.MustCompile("`([a-z0-9/_.-]+\\.go)` `([A-Za-z0-9_.]+)`")
+var reference = regexp.MustCompile("`([a-z0-9/_.-]+\\.go)` `([A-Za-z0-9_.]+)`")
 
 // declared holds the functions, methods (Type.Method), types, constants and
 // variables that a file declares.
@@ -67,11 +67,11 @@ func TestArchitecture_NamesWhatIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		places := place.FindAllStringSubmatch(string(text), -1)
-		if len(places) < least {
-			t.Errorf("%s: found %d places, want at least %d", page, len(places), least)
+		references := reference.FindAllStringSubmatch(string(text), -1)
+		if len(references) < least {
+			t.Errorf("%s: found %d references, want at least %d", page, len(references), least)
 		}
-		for _, m := range places {
+		for _, m := range references {
 			path := filepath.Join("..", m[1])
 			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s names %s: %v", page, m[1], err)

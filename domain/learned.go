@@ -50,7 +50,7 @@ type Demand struct {
 	Until time.Time
 	// Hours are those of the day, in UTC.
 	Hours  []HourDemand // 24, or none
-	Places []PlaceDemand
+	Points []PointDemand
 	Seen   int // orders since the last reset
 }
 
@@ -61,9 +61,9 @@ type HourDemand struct {
 	Orders [len(Priorities)]float64
 }
 
-// PlaceDemand is the demand of one delivery point: Orders by priority, and what its latest
+// PointDemand is the demand of one delivery point: Orders by priority, and what its latest
 // order was.
-type PlaceDemand struct {
+type PointDemand struct {
 	Position    Position
 	Orders      [len(Priorities)]float64
 	ProductType string

@@ -547,7 +547,7 @@ func TestAPI_HoldsReleasesAndCancelsOrders(t *testing.T) {
 		t.Errorf("%d events: %q", n, g.events("O1"))
 	}
 	for range 2 {
-		a := g.asks(ann, "POST", "/api/v1/orders/O1/release", `{"reason": "settled"}`, 200, `"status":"PENDING"`)
+		a := g.asks(ann, "POST", "/api/v1/orders/O1/release", `{"reason": "resolved"}`, 200, `"status":"PENDING"`)
 		if strings.Contains(a.body, "heldReason") {
 			t.Errorf("still held: %s", a.body)
 		}

@@ -30,8 +30,8 @@ type Config struct {
 	// Stopping, if set, says why the process is stopping, nil while it is not. A
 	// process that is stopping is not ready.
 	Stopping func() error
-	// Faults, if set, says why the process cannot consume its subscriptions at present.
-	Faults func() []error
+	// Outages, if set, says why the process cannot consume its subscriptions at present.
+	Outages func() []error
 	// Limits are those of the policies; a field that is zero stands for the contract's value.
 	Limits policy.Limits
 	// Depots, if set, says which depots have no cycles though orders wait, or nil.

@@ -14,7 +14,7 @@ func (a *API) deadLetterEndpoints() []endpoint {
 	return []endpoint{
 		{
 			method: get, path: "/api/v1/deadletters", role: viewer, summary: "List messages that were refused for good.",
-			parameters: []parameter{choice("topic", pubsubio.InboundTopics), letterReason, limit, cursorOf("deadletters", "2026-11-21T12:00:00Z orders 4711", operator.CheckLetterPlace)},
+			parameters: []parameter{choice("topic", pubsubio.InboundTopics), letterReason, limit, cursorOf("deadletters", "2026-11-21T12:00:00Z orders 4711", operator.CheckLetterCursor)},
 			answer:     writes(a.deadLetters),
 		},
 		{method: get, path: "/api/v1/deadletters/{id}/story", role: viewer, summary: "Show what happened to one refused message.", answer: writes(a.letterStory)},
@@ -36,7 +36,7 @@ var letterReason = parameter{
 }
 
 // deadLetters answers GET /api/v1/deadletters with the messages that were refused for
-// good and not settled since.
+// good and not resolved since.
 //
 // Cost: Pub/Sub, 4 RPCs per topic.
 func (a *API) deadLetters(ctx context.Context, r *request) (operator.LetterList, error) {
@@ -124,8 +124,8 @@ func replay(ctx context.Context, c *command, req *replayRequest) (operator.Lette
 		work = c.DeadLetters
 	}
 	letters, err := work(ctx, req.filter())
-	done := settled(c, req.lettersRequest, letters, operator.Replaying)
-	if err != nil && letters.Settled > 0 {
+	done := resolved(c, req.lettersRequest, letters, operator.Replaying)
+	if err != nil && letters.Resolved > 0 {
 		p := asProblem(err)
 		p.Replay = &done
 		err = p
@@ -159,9 +159,9 @@ func discard(ctx context.Context, c *command, req *discardRequest) (operator.Let
 	} else {
 		letters, err = c.DiscardDeadLetters(ctx, req.filter(), req.Why)
 	}
-	done := settled(c, req.lettersRequest, letters, operator.Discarding)
+	done := resolved(c, req.lettersRequest, letters, operator.Discarding)
 	c.note(slog.String("why", req.Why))
-	if err != nil && letters.Settled > 0 {
+	if err != nil && letters.Resolved > 0 {
 		p := asProblem(err)
 		p.Discard = &done
 		err = p
@@ -169,10 +169,10 @@ func discard(ctx context.Context, c *command, req *discardRequest) (operator.Let
 	return done, err
 }
 
-// settled is what a command did to dead letters, or would do.
-func settled(c *command, req lettersRequest, letters operator.Letters, settling operator.Settling) operator.LetterList {
-	c.note(slog.Bool("dry_run", req.DryRun), slog.Int(string(settling), letters.Settled))
-	done := settling.Done(letters)
+// resolved is what a command did to dead letters, or would do.
+func resolved(c *command, req lettersRequest, letters operator.Letters, resolution operator.Resolution) operator.LetterList {
+	c.note(slog.Bool("dry_run", req.DryRun), slog.Int(string(resolution), letters.Resolved))
+	done := resolution.Done(letters)
 	done.Missing = entity.OrEmpty(letters.Missing)
 	return done
 }

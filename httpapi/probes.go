@@ -40,11 +40,11 @@ func (a *API) probeEndpoints() []endpoint {
 // Cost: 5 RPCs to Firestore, 5 reads, and one RPC to Pub/Sub for each subscription
 // or topic checked, at most once a second.
 func (a *API) readyz(ctx context.Context, _ *request) (any, error) {
-	report := a.ready.report(ctx)
-	if report.Status == CheckFailing {
-		return reply{http.StatusServiceUnavailable, report}, nil
+	readiness := a.ready.now(ctx)
+	if readiness.Status == CheckFailing {
+		return reply{http.StatusServiceUnavailable, readiness}, nil
 	}
-	return report, nil
+	return readiness, nil
 }
 
 type health struct {

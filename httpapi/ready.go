@@ -19,7 +19,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// readyFor is how long a report is reused: frequent probes cost one round of checks
+// readyFor is how long an answer is reused: frequent probes cost one round of checks
 // a second.
 const readyFor = time.Second
 
@@ -31,7 +31,7 @@ type readiness struct {
 	pubsub   *pubsub.Client
 	topic    string         // the topic that the process publishes to; "" for a process that consumes
 	stopping func() error   // why the process is stopping, or nil
-	faults   func() []error // why it cannot consume; nil if it consumes nothing
+	outages  func() []error // why it cannot consume; nil if it consumes nothing
 	work
 
 	mu     sync.Mutex // held during a round of checks
@@ -44,10 +44,10 @@ func newReadiness(cfg Config) *readiness {
 	if stopping == nil {
 		stopping = func() error { return nil }
 	}
-	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, stopping: stopping, faults: cfg.Faults, work: work{cfg.Meter, time.Now(), cfg.Depots}}
+	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, stopping: stopping, outages: cfg.Outages, work: work{cfg.Meter, time.Now(), cfg.Depots}}
 }
 
-func (r *readiness) report(ctx context.Context) Readiness {
+func (r *readiness) now(ctx context.Context) Readiness {
 	if why := r.stopping(); why != nil {
 		return Readiness{Status: CheckFailing, Checks: map[string]Check{
 			"process": {Status: CheckFailing, Detail: fmt.Sprintf("stopping: finishing the messages it holds and pulling no new ones (%s)", why)},
@@ -77,22 +77,22 @@ func (r *readiness) report(ctx context.Context) Readiness {
 // checkFirestore measures the clock, which needs Firestore to answer.
 func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
 	began := time.Now()
-	report, err := r.locks.CheckClock(ctx)
+	measured, err := r.locks.CheckClock(ctx)
 	took := time.Since(began).Milliseconds()
 	if err != nil {
 		return Check{Status: CheckFailing, Detail: err.Error(), TookMs: took},
 			Check{Status: CheckFailing, Detail: "unknown while Firestore does not answer", TookMs: took}
 	}
-	r.meter.ClockOffset.Set(report.Offset)
-	offset, uncertainty := inMs(report.Offset), inMs(report.Uncertainty)
+	r.meter.ClockOffset.Set(measured.Offset)
+	offset, uncertainty := inMs(measured.Offset), inMs(measured.Uncertainty)
 	clock = Check{Status: CheckOK, TookMs: took, OffsetMs: &offset, UncertaintyMs: &uncertainty}
-	switch report.Level {
+	switch measured.Level {
 	case lock.ClockBlock:
 		clock.Status = CheckFailing
-		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", report.Offset.Abs(), lock.SkewBlock)
+		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", measured.Offset.Abs(), lock.SkewBlock)
 	case lock.ClockWarn:
 		clock.Status = CheckWarning
-		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", report.Offset.Abs(), lock.SkewWarn)
+		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", measured.Offset.Abs(), lock.SkewWarn)
 	}
 	return Check{Status: CheckOK, TookMs: took}, clock
 }
@@ -112,20 +112,20 @@ func (r *readiness) checkPubSub(ctx context.Context) Check {
 			lookups = append(lookups, func(ctx context.Context) error { return r.findSubscription(ctx, pubsubio.Subscription(topic)) })
 		}
 	}
-	faults := make([]error, len(lookups))
+	outages := make([]error, len(lookups))
 	var g errgroup.Group
 	for i, find := range lookups {
-		g.Go(func() error { faults[i] = find(ctx); return nil })
+		g.Go(func() error { outages[i] = find(ctx); return nil })
 	}
 	_ = g.Wait() // no lookup returns an error
-	if r.faults != nil {
-		faults = append(faults, r.faults()...)
+	if r.outages != nil {
+		outages = append(outages, r.outages()...)
 	}
 	c := Check{Status: CheckOK, TookMs: time.Since(began).Milliseconds()}
 	var details []string
-	for _, fault := range faults {
-		if fault != nil && !slices.Contains(details, fault.Error()) {
-			c.Status, details = CheckFailing, append(details, fault.Error())
+	for _, outage := range outages {
+		if outage != nil && !slices.Contains(details, outage.Error()) {
+			c.Status, details = CheckFailing, append(details, outage.Error())
 		}
 	}
 	c.Detail = strings.Join(details, "; ")
@@ -136,7 +136,7 @@ func (r *readiness) findTopic(ctx context.Context) error {
 	_, err := r.pubsub.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{
 		Topic: fmt.Sprintf("projects/%s/topics/%s", r.pubsub.Project(), r.topic),
 	})
-	return faultOf("topic "+r.topic, err)
+	return outageOf("topic "+r.topic, err)
 }
 
 // deletedTopic is what a subscription names as its topic after that was deleted.
@@ -149,11 +149,11 @@ func (r *readiness) findSubscription(ctx context.Context, id string) error {
 	if sub.GetDetached() || sub.GetTopic() == deletedTopic {
 		return fmt.Errorf("subscription %s has lost its topic and receives no messages; delete it, then %s", id, pubsubio.Remedy)
 	}
-	return faultOf("subscription "+id, err)
+	return outageOf("subscription "+id, err)
 }
 
-// faultOf turns Pub/Sub's answer to a look-up into what is wrong with its subject.
-func faultOf(name string, err error) error {
+// outageOf turns Pub/Sub's answer to a look-up into what is wrong with its subject.
+func outageOf(name string, err error) error {
 	switch status.Code(err) {
 	case codes.OK, codes.PermissionDenied:
 		return nil

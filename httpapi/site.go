@@ -104,7 +104,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, site Site, listener *
 	defer feed.Close(finishing)
 	api := New(Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.PubSub, Meter: m.Meter,
-		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Faults: m.Faults, Depots: m.DepotsWatch(), Log: m.Log, Access: site.Access, BaseMap: site.BaseMap, Operator: m.Operator,
+		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Outages: m.Outages, Depots: m.DepotsWatch(), Log: m.Log, Access: site.Access, BaseMap: site.BaseMap, Operator: m.Operator,
 		Feed: feed, Limits: m.Limits,
 	})
 	g.Go(func() error { return listener.Serve(apiCtx, finishing, api) })

@@ -19,16 +19,16 @@ import (
 
 // soundDocuments are one document of each kind with every field.
 func soundDocuments(now time.Time) map[string]map[string]any {
-	place := &latlng.LatLng{Latitude: 48.8566, Longitude: 2.3522}
-	stop := map[string]any{"type": "HOSPITAL_DELIVERY", "position": place, "relatedOrderId": "O1", "relatedWarehouseId": "W1", "eta": now, "chargeToPercent": 80.0, "waitUntil": now}
+	point := &latlng.LatLng{Latitude: 48.8566, Longitude: 2.3522}
+	stop := map[string]any{"type": "HOSPITAL_DELIVERY", "position": point, "relatedOrderId": "O1", "relatedWarehouseId": "W1", "eta": now, "chargeToPercent": 80.0, "waitUntil": now}
 	return map[string]map[string]any{
 		"drones": {
-			"status": "IDLE", "reportedStatus": "IDLE", "position": place, "batteryPercentage": 90.0, "speedKmh": 0.0, "lastUpdate": now, "seenAt": now, "currentMissionId": "", "missionAcked": false,
+			"status": "IDLE", "reportedStatus": "IDLE", "position": point, "batteryPercentage": 90.0, "speedKmh": 0.0, "lastUpdate": now, "seenAt": now, "currentMissionId": "", "missionAcked": false,
 			"namedRevision": int64(0), "supportsAmendments": true, "faultSince": now, "groundedReason": "", "ghostMissionId": "M9", "failedMissions": []any{map[string]any{"missionId": "M9", "failedAt": now}},
 			"homeDepotId": "DEPOT-1", "consumptionPerKm": 1.0, "consumptionPerKmKg": 0.1, "maxFlightTimeMinutes": int64(30), "payloadCapacityKg": 5.0, "chargeRate": 1.0, "revision": int64(1),
 		},
 		"orders": {
-			"status": "PENDING", "priority": "CRITICAL", "productType": "BLOOD", "pickupLocation": place, "deliveryLocation": place, "packageWeightKg": 1.0, "createdAt": now, "deadline": now, "pendingSince": now,
+			"status": "PENDING", "priority": "CRITICAL", "productType": "BLOOD", "pickupLocation": point, "deliveryLocation": point, "packageWeightKg": 1.0, "createdAt": now, "deadline": now, "pendingSince": now,
 			"deliveredAt": now, "attempts": int64(0), "held": false, "late": false, "pinnedDroneId": "", "forbiddenDroneIds": []any{"D9"}, "planningDepotId": "DEPOT-1", "planningSince": now, "handedOverBy": []any{"DEPOT-9"},
 			"assignedDroneId": "D1", "assignedMissionId": "M1", "contentPublishedAt": now, "revision": int64(1),
 		},
@@ -45,22 +45,22 @@ func soundDocuments(now time.Time) map[string]map[string]any {
 			"depotId": "DEPOT-1", "depotIds": []any{"DEPOT-1"}, "snapshotTime": now, "orders": int64(1), "distanceKm": 1.0, "unserved": []any{map[string]any{"orderId": "O1", "reason": "why", "freeDrones": int64(1), "battery": int64(1)}}, "leftOut": []any{"order O2: why"},
 			"startedAt": now, "readMs": int64(1), "endedAt": now, "outcome": "EMPTY",
 		},
-		"depots":     {"name": "Main", "position": place, "capacity": int64(5), "chargingSlots": int64(2)},
-		"warehouses": {"name": "Main", "position": place, "authorizedProductTypes": []any{"BLOOD"}, "isColdStorageCapable": true},
+		"depots":     {"name": "Main", "position": point, "capacity": int64(5), "chargingSlots": int64(2)},
+		"warehouses": {"name": "Main", "position": point, "authorizedProductTypes": []any{"BLOOD"}, "isColdStorageCapable": true},
 		"events": {
 			"entity": "order", "id": "O1", "revision": int64(1), "from": "PENDING", "to": "ASSIGNED", "cause": "DECISION", "time": now, "droneId": "D1", "orderId": "O1", "missionId": "M1", "decisionId": "DEC-1", "cycleId": "C1",
 			"state": map[string]any{"attempts": int64(1), "deadline": "x"},
 		},
 		"learned": {
 			"until": now, "fromStart": map[string]any{"legs": 1.0, "km": 1.0}, "delays": []any{1.0}, "missions": int64(1), "speedKmh": 50.0, "flight": map[string]any{"legs": 1.0},
-			"hours": []any{map[string]any{"hours": 1.0, "critical": 1.0}}, "places": []any{map[string]any{"position": place, "critical": 1.0, "weightKg": 1.0}},
+			"hours": []any{map[string]any{"hours": 1.0, "critical": 1.0}}, "places": []any{map[string]any{"position": point, "critical": 1.0, "weightKg": 1.0}},
 		},
 		"alertAcks": {"by": "ann", "at": now, "reason": "why"},
 		"control":   {"fence": "1", "deletedWarehouses": map[string]any{"W1": now}},
 	}
 }
 
-// spoiledValues are what a document may have in place of a value: of its type, and of another.
+// spoiledValues are what a document may have in point of a value: of its type, and of another.
 func spoiledValues(was any) []any {
 	switch was := was.(type) {
 	case string:

@@ -94,9 +94,9 @@ func (w *work) checkCycles(now time.Time) Check {
 	return c
 }
 
-func checkDepots(fault error) Check {
-	if fault != nil {
-		return Check{Status: CheckFailing, Detail: fault.Error()}
+func checkDepots(err error) Check {
+	if err != nil {
+		return Check{Status: CheckFailing, Detail: err.Error()}
 	}
 	return Check{Status: CheckOK}
 }

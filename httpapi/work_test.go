@@ -78,12 +78,12 @@ func TestReadiness_ReportsLateWork(t *testing.T) {
 // F-OPT-06: a State Manager that watches depots is not ready while orders wait at a depot
 // without cycles.
 func TestReadiness_FailsForADepotWithoutCycles(t *testing.T) {
-	var fault error
-	r := &work{meter: meter.New(), depots: func() error { return fault }}
-	for _, fault = range []error{nil, errors.New("no cycle at depot D1"), nil} {
+	var outage error
+	r := &work{meter: meter.New(), depots: func() error { return outage }}
+	for _, outage = range []error{nil, errors.New("no cycle at depot D1"), nil} {
 		c := r.check(time.Now())["depots"]
-		if ok := fault == nil; ok != (c.Status == CheckOK) || !ok && (c.Status != CheckFailing || c.Detail != fault.Error()) {
-			t.Errorf("watch error %v is reported as %+v", fault, c)
+		if ok := outage == nil; ok != (c.Status == CheckOK) || !ok && (c.Status != CheckFailing || c.Detail != outage.Error()) {
+			t.Errorf("watch error %v is reported as %+v", outage, c)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestReadiness_AcceptsPermissionDenied(t *testing.T) {
 		codes.OK: "", codes.PermissionDenied: "",
 		codes.NotFound: "topic decisions does not exist", codes.Unavailable: "Unavailable", codes.DeadlineExceeded: "DeadlineExceeded",
 	} {
-		err := faultOf("topic decisions", status.Error(code, ""))
+		err := outageOf("topic decisions", status.Error(code, ""))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", code, err, want)
 		}

@@ -323,7 +323,7 @@ type travelled struct {
 // completed stops. It ends at home, parked.
 var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 	var f flight
-	places := []domain.Position{warehouseAt, hospitalsAt[0], hospitalsAt[1], {Lat: hospitalsAt[0].Lat + 0.0005, Lon: hospitalsAt[0].Lon}}
+	points := []domain.Position{warehouseAt, hospitalsAt[0], hospitalsAt[1], {Lat: hospitalsAt[0].Lat + 0.0005, Lon: hospitalsAt[0].Lon}}
 	ids := []domain.OrderID{"O1", "O2", "O3"}[:rapid.IntRange(1, 3).Draw(t, "orders")]
 	f.decision = domain.Decision{
 		ID: "X", CycleID: "C", Fence: firstFence, SnapshotTime: at(-2), DroneID: "D1", OrderIDs: ids, PayloadHash: "payload",
@@ -332,7 +332,7 @@ var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 	}
 	var todo []domain.Waypoint
 	for i, id := range ids {
-		pickup := rapid.SampledFrom(places).Draw(t, "pickup")
+		pickup := rapid.SampledFrom(points).Draw(t, "pickup")
 		o := openOrder(id, i)
 		o.Pickup = &pickup
 		f.orders = append(f.orders, o)
@@ -345,7 +345,7 @@ var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 		todo = slices.Delete(todo, i, i+1)
 		if stop.Type == domain.WaypointWarehousePickup {
 			o := &f.orders[slices.Index(ids, stop.OrderID)]
-			o.Delivery = rapid.SampledFrom(places).Draw(t, "delivery")
+			o.Delivery = rapid.SampledFrom(points).Draw(t, "delivery")
 			todo = append(todo, domain.Waypoint{Type: domain.WaypointHospitalDelivery, OrderID: o.ID, Position: o.Delivery})
 		}
 	}
@@ -367,7 +367,7 @@ var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 	says(depotAt, domain.DroneMoving, "M-X", 0)
 	for i, stop := range f.decision.Route[1:] {
 		for range rapid.IntRange(0, 2).Draw(t, "on the way") {
-			says(rapid.SampledFrom(append([]domain.Position{awayAt}, places...)).Draw(t, "place"), domain.DroneMoving, "M-X", i+1)
+			says(rapid.SampledFrom(append([]domain.Position{awayAt}, points...)).Draw(t, "place"), domain.DroneMoving, "M-X", i+1)
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "at the stop") {
 			says(stop.Position, domain.DroneDelivering, "M-X", i+1)

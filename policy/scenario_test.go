@@ -26,7 +26,7 @@ type step struct {
 	order   int // 0 to 3
 	status  domain.DroneStatus
 	mission string  // none, current, last or other
-	place   string  // away, next stop or any stop
+	where   string  // away, next stop or any stop
 	battery float64 // percent
 	age     float64 // seconds between measuring, or the snapshot, and now
 	fence   int     // 0 none, then lower, equal and higher than the last, and forged
@@ -38,7 +38,7 @@ func (s step) String() string {
 	who := fmt.Sprintf("D%d", s.drone+1)
 	switch s.kind {
 	case "report":
-		return fmt.Sprintf("%s reports %q naming %s %s, %g %%, %g s ago", who, s.status, s.mission, s.place, s.battery, s.age)
+		return fmt.Sprintf("%s reports %q naming %s %s, %g %%, %g s ago", who, s.status, s.mission, s.where, s.battery, s.age)
 	case "decision":
 		return fmt.Sprintf("decision for %s and O%d.. flawed %t, fence %d, snapshot %g s ago", who, s.order+1, s.flaw, s.fence, s.age)
 	case "elapse":
@@ -75,7 +75,7 @@ var stepGenerator = rapid.Custom(func(t *rapid.T) step {
 		order:   rapid.IntRange(0, 3).Draw(t, "order"),
 		status:  rapid.SampledFrom(append([]domain.DroneStatus{""}, domain.DroneStatuses...)).Draw(t, "status"),
 		mission: rapid.SampledFrom([]string{"none", "current", "last", "other"}).Draw(t, "mission"),
-		place:   rapid.SampledFrom([]string{"away", "next stop", "any stop"}).Draw(t, "place"),
+		where:   rapid.SampledFrom([]string{"away", "next stop", "any stop"}).Draw(t, "place"),
 		battery: rapid.SampledFrom([]float64{80, 80, 80, 20, 4}).Draw(t, "battery"),
 		age:     rapid.SampledFrom([]float64{0, 0, 0, 1, 6, 14, 26, 31, 125, -4, -6}).Draw(t, "age"),
 		fence:   rapid.SampledFrom([]int{0, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4}).Draw(t, "fence"),
@@ -186,9 +186,9 @@ func (w *world) drawReport(id domain.DroneID, st step) domain.Telemetry {
 		t.MissionID = otherMission
 	}
 	switch {
-	case st.place == "any stop":
+	case st.where == "any stop":
 		t.Position = append([]domain.Position{depotAt, warehouseAt}, hospitalsAt...)[st.order]
-	case st.place == "next stop" && m.ReachedStops < len(m.Route):
+	case st.where == "next stop" && m.ReachedStops < len(m.Route):
 		t.Position = m.Route[m.ReachedStops].Position
 	}
 	if st.kind == "report" {
@@ -214,7 +214,7 @@ func (w *world) drawReport(id domain.DroneID, st step) domain.Telemetry {
 // one for orders that are pending and have waited.
 func (w *world) drawDecision(n int, drone domain.DroneID, st step) domain.Decision {
 	orders := []domain.OrderID{domain.OrderID(fmt.Sprintf("O%d", st.order+1))}
-	if st.place == "any stop" {
+	if st.where == "any stop" {
 		orders = append(orders, domain.OrderID(fmt.Sprintf("O%d", (st.order+1)%4+1)))
 	}
 	if st.kind == "sound decision" {

@@ -58,7 +58,7 @@ func (s spoiler) time(zero bool, label string) time.Time {
 	return at(float64(rapid.IntRange(-900, 60).Draw(s.T, label)))
 }
 
-func (s spoiler) place(label string) domain.Position {
+func (s spoiler) point(label string) domain.Position {
 	if s.spoil(label) {
 		return domain.Position{Lat: s.number(-90, 90, label+" latitude"), Lon: s.number(-180, 180, label+" longitude")}
 	}
@@ -87,7 +87,7 @@ func (s spoiler) drone() domain.Drone {
 	if s.spoil("drone status") {
 		d.Status = pick(s, "drone status", domain.DroneStatus(""), "FLYING")
 	}
-	d.Position, d.Battery, d.SpeedKmh = s.place("drone"), s.number(0, 100, "battery"), s.number(0, 80, "speed")
+	d.Position, d.Battery, d.SpeedKmh = s.point("drone"), s.number(0, 100, "battery"), s.number(0, 80, "speed")
 	d.LastUpdate, d.SeenAt = s.time(false, "updated"), s.time(false, "seen")
 	d.CurrentMissionID = s.missionID()
 	d.MissionAcked, d.MissionMoved, d.NamedRevision = s.bool("acked"), s.bool("moved"), s.count(3, "named revision")
@@ -105,7 +105,7 @@ func (s spoiler) drone() domain.Drone {
 
 func (s spoiler) order(id domain.OrderID) domain.Order {
 	o := openOrder(id, int(id[1]))
-	o.Status, o.Delivery = pick(s, "order status", domain.OrderStatuses...), s.place("delivery")
+	o.Status, o.Delivery = pick(s, "order status", domain.OrderStatuses...), s.point("delivery")
 	if s.spoil("order status") {
 		o.Status = pick(s, "order status", domain.OrderStatus(""), "LOST")
 	}
@@ -123,7 +123,7 @@ func (s spoiler) order(id domain.OrderID) domain.Order {
 
 func (s spoiler) stop() domain.Waypoint {
 	return domain.Waypoint{
-		Type: pick(s, "type", append(slices.Clone(domain.WaypointTypes), "", "LOITER")...), Position: s.place("stop"), OrderID: s.orderID(),
+		Type: pick(s, "type", append(slices.Clone(domain.WaypointTypes), "", "LOITER")...), Position: s.point("stop"), OrderID: s.orderID(),
 		ETA: s.time(true, "eta"), ChargeToPercent: s.number(0, 100, "charge to"), WaitUntil: s.time(true, "wait until"),
 	}
 }
@@ -303,7 +303,7 @@ var happenings = map[string]func(spoiler, spoiled, time.Time) (Change, error){
 		d, via := s.decision(), Delivery{MessageID: "1", PublishedAt: now, ReceivedAt: now}
 		state := DecisionState{
 			Fences: Fences{}, Issued: Fences{"DEPOT": firstFence}, Drone: &f.drone, Mission: f.mission(d.AmendsMissionID), Orders: f.orders,
-			Depots: []domain.Depot{{ID: "DEPOT", Position: s.place("depot")}},
+			Depots: []domain.Depot{{ID: "DEPOT", Position: s.point("depot")}},
 		}
 		verdict, err := DefaultMissionAssignmentPolicy().AssignMission(state, d, via, now)
 		return verdict.Change, err
@@ -324,7 +324,7 @@ var happenings = map[string]func(spoiler, spoiled, time.Time) (Change, error){
 	},
 	"sweep of an order": func(s spoiler, f spoiled, now time.Time) (Change, error) {
 		o := f.orders["O1"]
-		return SweepOrder(o, now).Merge(SweepPlanningDepot(o, []domain.Depot{{ID: "DEPOT", Position: s.place("depot")}}, now)), nil
+		return SweepOrder(o, now).Merge(SweepPlanningDepot(o, []domain.Depot{{ID: "DEPOT", Position: s.point("depot")}}, now)), nil
 	},
 	"cancellation": func(s spoiler, f spoiled, now time.Time) (Change, error) {
 		id, binding := pick(s, "cancelled", slices.Sorted(maps.Keys(f.orders))...), f.binding()
@@ -333,7 +333,7 @@ var happenings = map[string]func(spoiler, spoiled, time.Time) (Change, error){
 	"request": func(s spoiler, f spoiled, now time.Time) (Change, error) {
 		id := pick(s, "requested", domain.OrderID("O0"), "O1", "O9")
 		p := DefaultOrderPolicy()
-		p.Depots = []domain.Depot{{ID: "DEPOT", Position: s.place("depot")}, {ID: "OTHER", Position: s.place("depot")}}
+		p.Depots = []domain.Depot{{ID: "DEPOT", Position: s.point("depot")}, {ID: "OTHER", Position: s.point("depot")}}
 		return p.IngestOrder(f.order(id), nil, request(id, 1), now, now)
 	},
 	"recall": func(s spoiler, f spoiled, now time.Time) (Change, error) {
@@ -361,7 +361,7 @@ var happenings = map[string]func(spoiler, spoiled, time.Time) (Change, error){
 		}...)()
 	},
 	"hand-over": func(s spoiler, f spoiled, now time.Time) (Change, error) {
-		areas := AreasOf([]domain.Depot{{ID: "DEPOT", Position: s.place("depot")}, {ID: "OTHER", Position: s.place("depot")}}, 5)
+		areas := AreasOf([]domain.Depot{{ID: "DEPOT", Position: s.point("depot")}, {ID: "OTHER", Position: s.point("depot")}}, 5)
 		return HandOverOrder(f.order("O1"), areas, domain.HandOvers{DepotID: "DEPOT", CycleID: "C"}, domain.HandOver{OrderID: "O1", From: "DEPOT", To: "OTHER"}, now)
 	},
 }

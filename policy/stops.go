@@ -43,18 +43,18 @@ func anyStopAhead(against func(stopSites, domain.Waypoint) string) func(decision
 		if c.decision.Amends() {
 			from = c.committed()
 		}
-		return c.sites().firstFault(c.decision.Route, from, against)
+		return c.sites().firstMisplaced(c.decision.Route, from, against)
 	}
 }
 
-// firstFault says what is wrong with the first stop, from an index on, that has a fault.
-func (s stopSites) firstFault(route []domain.Waypoint, from int, against func(stopSites, domain.Waypoint) string) string {
+// firstMisplaced says what is wrong with the first stop, from an index on, with a flaw.
+func (s stopSites) firstMisplaced(route []domain.Waypoint, from int, against func(stopSites, domain.Waypoint) string) string {
 	for i := from; i < len(route); i++ {
 		if _, known := s.orders[route[i].OrderID]; route[i].ForOrder() && !known {
 			continue // of a mission whose order was deleted; a decision is ORDER_UNKNOWN
 		}
-		if fault := against(s, route[i]); fault != "" {
-			return fmt.Sprintf("stop %d: %s", i, fault)
+		if flaw := against(s, route[i]); flaw != "" {
+			return fmt.Sprintf("stop %d: %s", i, flaw)
 		}
 	}
 	return ""
@@ -163,8 +163,8 @@ func lands(stop domain.Waypoint) bool {
 func (p MissionAssignmentPolicy) MisplacedStop(m domain.Mission, orders map[domain.OrderID]domain.Order, warehouses map[domain.WarehouseID]domain.Warehouse) string {
 	s := stopSites{tolerance: p.StopToleranceMetres, orders: orders, warehouses: warehouses}
 	for _, against := range []func(stopSites, domain.Waypoint) string{stopSites.warehouseUnknown, stopSites.misplaced, stopSites.warehouseUnfit} {
-		if fault := s.firstFault(m.Route, m.ReachedStops, against); fault != "" {
-			return fault
+		if flaw := s.firstMisplaced(m.Route, m.ReachedStops, against); flaw != "" {
+			return flaw
 		}
 	}
 	return ""

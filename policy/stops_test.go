@@ -133,18 +133,18 @@ func TestMissionAssignmentPolicy_NamesMisplacedStopsOfMissions(t *testing.T) {
 	p := DefaultMissionAssignmentPolicy()
 	j := soundDecision()
 	m := domain.Mission{ID: "M", Route: j.decision.Route}
-	if fault := p.MisplacedStop(m, j.state.Orders, j.state.Warehouses); fault != "" {
-		t.Errorf("a sound mission: %s", fault)
+	if flaw := p.MisplacedStop(m, j.state.Orders, j.state.Warehouses); flaw != "" {
+		t.Errorf("a sound mission: %s", flaw)
 	}
 	m.Route[3].Position = awayAt
-	if fault := p.MisplacedStop(m, j.state.Orders, j.state.Warehouses); !strings.HasPrefix(fault, "stop 3: HOSPITAL_DELIVERY") {
-		t.Errorf("a misplaced stop: %q", fault)
+	if flaw := p.MisplacedStop(m, j.state.Orders, j.state.Warehouses); !strings.HasPrefix(flaw, "stop 3: HOSPITAL_DELIVERY") {
+		t.Errorf("a misplaced stop: %q", flaw)
 	}
-	if fault := p.MisplacedStop(m, nil, j.state.Warehouses); fault != "" {
-		t.Errorf("a mission without its orders: %s", fault)
+	if flaw := p.MisplacedStop(m, nil, j.state.Warehouses); flaw != "" {
+		t.Errorf("a mission without its orders: %s", flaw)
 	}
 	m.ReachedStops = 4
-	if fault := p.MisplacedStop(m, j.state.Orders, j.state.Warehouses); fault != "" {
-		t.Errorf("a misplaced stop that is reached: %s", fault)
+	if flaw := p.MisplacedStop(m, j.state.Orders, j.state.Warehouses); flaw != "" {
+		t.Errorf("a misplaced stop that is reached: %s", flaw)
 	}
 }

@@ -288,20 +288,20 @@ var hourDemandCodec = codec[domain.HourDemand]{
 	real("critical", func(h *domain.HourDemand) *float64 { return &h.Orders[2] }),
 }
 
-var placeDemandCodec = codec[domain.PlaceDemand]{
-	point("position", func(p *domain.PlaceDemand) *domain.Position { return &p.Position }),
-	real("standard", func(p *domain.PlaceDemand) *float64 { return &p.Orders[0] }),
-	real("high", func(p *domain.PlaceDemand) *float64 { return &p.Orders[1] }),
-	real("critical", func(p *domain.PlaceDemand) *float64 { return &p.Orders[2] }),
-	text("productType", func(p *domain.PlaceDemand) *string { return &p.ProductType }),
-	flag("coldChain", func(p *domain.PlaceDemand) *bool { return &p.ColdChain }),
-	real("weightKg", func(p *domain.PlaceDemand) *float64 { return &p.WeightKg }),
+var pointDemandCodec = codec[domain.PointDemand]{
+	point("position", func(p *domain.PointDemand) *domain.Position { return &p.Position }),
+	real("standard", func(p *domain.PointDemand) *float64 { return &p.Orders[0] }),
+	real("high", func(p *domain.PointDemand) *float64 { return &p.Orders[1] }),
+	real("critical", func(p *domain.PointDemand) *float64 { return &p.Orders[2] }),
+	text("productType", func(p *domain.PointDemand) *string { return &p.ProductType }),
+	flag("coldChain", func(p *domain.PointDemand) *bool { return &p.ColdChain }),
+	real("weightKg", func(p *domain.PointDemand) *float64 { return &p.WeightKg }),
 }
 
 var demandCodec = codec[domain.Demand]{
 	instant("until", func(d *domain.Demand) *time.Time { return &d.Until }),
 	structs("hours", hourDemandCodec, func(d *domain.Demand) *[]domain.HourDemand { return &d.Hours }),
-	structs("places", placeDemandCodec, func(d *domain.Demand) *[]domain.PlaceDemand { return &d.Places }),
+	structs("places", pointDemandCodec, func(d *domain.Demand) *[]domain.PointDemand { return &d.Points }),
 	whole("orders", func(d *domain.Demand) *int { return &d.Seen }),
 }
 

@@ -40,7 +40,7 @@ func TestLearned_IsKeptAndForgotten(t *testing.T) {
 		Drones: map[domain.DroneID]domain.DroneTravel{"D1": {Flight: domain.LegSums{Weight: 1, Km: 2}, SpeedKmh: 47}, "D2": {SpeedKmh: 51}},
 		Demand: domain.Demand{
 			Until: now, Hours: make([]domain.HourDemand, 24), Seen: 3,
-			Places: []domain.PlaceDemand{{Position: domain.Position{Lat: 48, Lon: 2}, Orders: [3]float64{1, 2, 3}, ProductType: "BLOOD", WeightKg: 1}},
+			Points: []domain.PointDemand{{Position: domain.Position{Lat: 48, Lon: 2}, Orders: [3]float64{1, 2, 3}, ProductType: "BLOOD", WeightKg: 1}},
 		},
 	}
 	want.Demand.Hours[7] = domain.HourDemand{Hours: 1.5, Orders: [3]float64{3, 2, 1}}

@@ -71,13 +71,13 @@ func (s *Store) MisplacedStops(ctx context.Context) (map[domain.MissionID]string
 			}
 		}
 	}
-	faults := map[domain.MissionID]string{}
+	misplaced := map[domain.MissionID]string{}
 	for _, m := range missions {
-		if fault := s.assignment.MisplacedStop(m, orders, warehouses); fault != "" {
-			faults[m.ID] = fault
+		if why := s.assignment.MisplacedStop(m, orders, warehouses); why != "" {
+			misplaced[m.ID] = why
 		}
 	}
-	return faults, nil
+	return misplaced, nil
 }
 
 // unlessMalformed drops an error that only names malformed documents beside those that a

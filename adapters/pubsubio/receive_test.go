@@ -46,7 +46,7 @@ func TestWorker_PausesBeforeReceivingAgain(t *testing.T) {
 }
 
 // F-API-01: a subscription that was deleted, or that the account may not consume, is
-// a fault until it can be consumed again.
+// an outage until it can be consumed again.
 func TestWorker_ReportsASubscriptionItCannotConsume(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.NotFound:         "subscription orders-statemanager does not exist; " + Remedy,
@@ -63,7 +63,7 @@ func TestWorker_ReportsASubscriptionItCannotConsume(t *testing.T) {
 				defer close(done)
 				w.keepReceiving(ctx, t.Context(), TopicOrders, func() error {
 					if tries++; tries > 3 {
-						atFirst = w.Faults()
+						atFirst = w.Outages()
 						<-ctx.Done()
 						return nil
 					}
@@ -71,16 +71,16 @@ func TestWorker_ReportsASubscriptionItCannotConsume(t *testing.T) {
 				})
 			}()
 			synctest.Wait()
-			if f := w.Faults(); len(f) != 1 || !strings.Contains(f[0].Error(), want) {
-				t.Errorf("%s: faults %v, want %q", code, f, want)
+			if f := w.Outages(); len(f) != 1 || !strings.Contains(f[0].Error(), want) {
+				t.Errorf("%s: outages %v, want %q", code, f, want)
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if len(atFirst) != 1 {
-				t.Errorf("%s: faults %v as soon as the client tries again, want one", code, atFirst)
+				t.Errorf("%s: outages %v as soon as the client tries again, want one", code, atFirst)
 			}
-			if f := w.Faults(); len(f) > 0 || tries != 4 {
-				t.Errorf("%s: after %d tries the faults are %v", code, tries, f)
+			if f := w.Outages(); len(f) > 0 || tries != 4 {
+				t.Errorf("%s: after %d tries the outages are %v", code, tries, f)
 			}
 			if n := strings.Count(log.String(), "subscription cannot be consumed"); n != 1 {
 				t.Errorf("%s: logged %d times:\n%s", code, n, log.String())

@@ -101,7 +101,7 @@ type Worker struct {
 	log       *slog.Logger
 	meter     *meter.Meter
 	work      inWork
-	faults    faults
+	outages   outages
 }
 
 // NewWorker returns a worker; Run starts it. The publisher sends the dead letters.
@@ -112,13 +112,13 @@ func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Con
 // ShutdownPlan is the plan by which Run ends.
 func (w *Worker) ShutdownPlan() shutdown.Plan { return w.cfg.Shutdown }
 
-// Faults returns why subscriptions cannot be consumed at present. Each names its
+// Outages returns why subscriptions cannot be consumed at present. Each names its
 // subscription and what creates it.
-func (w *Worker) Faults() []error { return w.faults.all() }
+func (w *Worker) Outages() []error { return w.outages.all() }
 
 // Run consumes until ctx ends, settles what it holds and returns nil; after the drain it
 // nacks the rest. An error means that a subscription does not exist when Run begins; stop
-// is told at once. A subscription that is deleted later is one of Faults until it exists
+// is told at once. A subscription that is deleted later is in Outages until it exists
 // again.
 func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	receivers, rctx := errgroup.WithContext(ctx)
@@ -208,16 +208,16 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 // errReceiveEnded stands for a receive call that returned without an error.
 var errReceiveEnded = errors.New("the client stopped receiving without an error")
 
-// receivingWell is how long the client must receive without an error for a fault of
+// receivingWell is how long the client must receive without an error for an outage of
 // the subscription to be over.
 const receivingWell = 2 * time.Second
 
 // keepReceiving calls receive until ctx ends, with a pause after each return. A
-// permanent error, such as a deleted subscription, is a fault of the worker until it is
+// permanent error, such as a deleted subscription, is an outage of the worker until it is
 // repaired.
 func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive func() error) {
 	restart.Until(ctx, func() {
-		recovered := time.AfterFunc(receivingWell, func() { w.faults.set(topic, nil) })
+		recovered := time.AfterFunc(receivingWell, func() { w.outages.set(topic, nil) })
 		defer recovered.Stop()
 		ended := make(chan error, 1)
 		go func() { ended <- receive() }()
@@ -230,7 +230,7 @@ func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive 
 		switch {
 		case ctx.Err() != nil:
 		case permanent(err):
-			if err = faultOf(topic, err); w.faults.set(topic, err) {
+			if err = outageOf(topic, err); w.outages.set(topic, err) {
 				w.log.ErrorContext(ctx, "subscription cannot be consumed; trying again every few seconds", slog.String("topic", topic), slog.Any("err", err))
 			}
 		default:
@@ -239,23 +239,23 @@ func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive 
 	})
 }
 
-// faultOf says what is wrong with the subscription of a topic.
-func faultOf(topic string, err error) error {
+// outageOf says what is wrong with the subscription of a topic.
+func outageOf(topic string, err error) error {
 	if status.Code(err) == codes.NotFound {
 		return missing(Subscription(topic))
 	}
 	return fmt.Errorf("subscription %s: %w; if it was deleted, %s", Subscription(topic), err, Remedy)
 }
 
-// faults are why subscriptions cannot be consumed, by topic.
-type faults struct {
+// outages are why subscriptions cannot be consumed, by topic.
+type outages struct {
 	mu      sync.Mutex
 	byTopic map[string]error
 }
 
-// set notes a topic's fault, nil for none, and reports whether there was none
+// set notes a topic's outage, nil for none, and reports whether there was none
 // before.
-func (f *faults) set(topic string, err error) (first bool) {
+func (f *outages) set(topic string, err error) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byTopic == nil {
@@ -266,8 +266,8 @@ func (f *faults) set(topic string, err error) (first bool) {
 	return first
 }
 
-// all lists the faults in the order of the topics.
-func (f *faults) all() (errs []error) {
+// all lists the outages in the order of the topics.
+func (f *outages) all() (errs []error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, topic := range InboundTopics {

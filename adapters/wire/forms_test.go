@@ -94,18 +94,18 @@ func TestDecodeTelemetry_UnknownProtobufFieldsAreIgnored(t *testing.T) {
 	}
 }
 
-// F-WIRE-04: half a position is not a place. In protobuf the existing fleet leaves
+// F-WIRE-04: half a position is not a point. In protobuf the existing fleet leaves
 // out a coordinate that is exactly 0, so only a position with neither is refused.
 func TestDecodeOrder_PositionHasBothCoordinates(t *testing.T) {
 	const rest = `"id":"O","productType":"BLOOD"`
-	place, half := `{"lat":48.84,"lon":2.35}`, `{"lat":48.84}`
+	point, half := `{"lat":48.84,"lon":2.35}`, `{"lat":48.84}`
 	for payload, want := range map[string]string{
-		`{` + rest + `,"deliveryLocation":` + place + `}`:                               "",
+		`{` + rest + `,"deliveryLocation":` + point + `}`:                               "",
 		`{` + rest + `,"deliveryLocation":{"lat":0,"lon":0}}`:                           "",
 		`{` + rest + `,"deliveryLocation":` + half + `}`:                                "invalid order: delivery_location.lon is missing; give lat and lon in degrees",
 		`{` + rest + `,"deliveryLocation":{"lon":2.35}}`:                                "invalid order: delivery_location.lat is missing; give lat and lon in degrees",
 		`{` + rest + `,"delivery_location":{}}`:                                         "invalid order: delivery_location.lat is missing; give lat and lon in degrees | delivery_location.lon is missing; give lat and lon in degrees",
-		`{` + rest + `,"deliveryLocation":` + place + `,"pickupLocation":` + half + `}`: "invalid order: pickup_location.lon is missing; give lat and lon in degrees",
+		`{` + rest + `,"deliveryLocation":` + point + `,"pickupLocation":` + half + `}`: "invalid order: pickup_location.lon is missing; give lat and lon in degrees",
 	} {
 		if _, err := wire.DecodeOrder([]byte(payload), nil); message(err) != want {
 			t.Errorf("%s: %v", payload, err)

@@ -76,9 +76,9 @@ type Config struct {
 	// Confidence is the share of deliveries that should be in time if delays are like those
 	// of the past; default learning.DefaultConfidence.
 	Confidence float64
-	// NoPositions leaves idle drones where they are, instead of sending some to where CRITICAL
+	// NoAdvance leaves idle drones where they are, instead of sending some to where CRITICAL
 	// orders are expected. So does NoAmendments.
-	NoPositions bool
+	NoAdvance bool
 	// Immediate plans without a reserve, see planner.Config.
 	Immediate bool
 	// Holder names this process in cycle records.
@@ -95,7 +95,7 @@ func (c Config) Planner() planner.Config {
 		Options:   solver.Options{TimeLimit: c.SolveLimit, Iterations: c.Iterations, Strategy: c.Strategy, Seed: c.Seed},
 		Params:    c.Params,
 		Immediate: c.Immediate,
-		Position:  !c.NoPositions && !c.NoAmendments,
+		Advance:   !c.NoAdvance && !c.NoAmendments,
 		Limits:    c.Limits,
 	}
 }
@@ -123,7 +123,7 @@ type Runner struct {
 	log     *slog.Logger
 	meter   *meter.Meter
 	learner *learning.Learner // nil for none
-	faults  sync.Map          // domain.DepotID of an area to fault, as last recorded
+	blocked sync.Map          // domain.DepotID of an area to obstacle, as last recorded
 }
 
 // NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.

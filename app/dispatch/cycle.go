@@ -44,14 +44,14 @@ func (r *Runner) NewMemory() *Memory {
 
 // planRefused logs a plan that the checker refused, with its problem, for
 // debugging.
-func (r *Runner) planRefused(p solver.Problem, fault error) {
+func (r *Runner) planRefused(p solver.Problem, broken error) {
 	r.meter.Cycles.PlansRefused.Inc()
 	instance, err := json.Marshal(p)
 	if err != nil {
 		instance = []byte(err.Error())
 	}
 	r.log.Error("plan refused by the checker; the greedy plan replaces it",
-		slog.Any("err", fault), slog.String("problem", string(instance)))
+		slog.Any("err", broken), slog.String("problem", string(instance)))
 }
 
 // Once runs one cycle of the area that is named by a depot. The memory is the area's, from

@@ -365,8 +365,8 @@ func (b *bench) withoutOrders(t *testing.T) (*recording, *dispatch.Runner) {
 	return store, b.runner(t, store, 15*time.Second)
 }
 
-// F-OPT-03: cycles without orders record faults only when they change.
-func TestRunner_RecordsAFaultOnce(t *testing.T) {
+// F-OPT-03: cycles without orders record obstacles only when they change.
+func TestRunner_RecordsAnObstacleOnce(t *testing.T) {
 	b := newBench(t)
 	store, runner := b.withoutOrders(t)
 	for _, step := range []struct {

@@ -106,8 +106,8 @@ func countUnserved(unserved []solver.Unserved, snap domain.Snapshot, pending tim
 	return counts
 }
 
-// fault is what must be corrected before a depot's cycles see everything.
-type fault struct {
+// obstacle is what must be corrected before a depot's cycles see everything.
+type obstacle struct {
 	leftOut []string // by the plan
 	failure string   // to read the snapshot
 }
@@ -120,8 +120,8 @@ const recordTimeout = 5 * time.Second
 const quietEvery = time.Minute
 
 // record logs the cycle and stores its record. A cycle without orders, or one
-// that could not read the snapshot, has a record of its own only if its faults have changed:
-// a fault that nobody corrects would otherwise fill the audit trail.
+// that could not read the snapshot, has a record of its own only if its obstacles have changed:
+// an obstacle that nobody corrects would otherwise fill the audit trail.
 func (r *Runner) record(ctx context.Context, c domain.Cycle, memory *Memory) {
 	level := slog.LevelInfo
 	if c.Outcome == domain.CycleFailed || c.Outcome == domain.CycleLeaseLost {
@@ -132,9 +132,9 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle, memory *Memory) {
 		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions), slog.Int("amended", c.Amended), slog.Int("standby", c.Standby),
 		slog.Int("assigned", c.Assigned), slog.Int("handed_over", c.HandedOver), slog.Int("exchanged", c.Exchanged), slog.String("objective", c.Objective),
 		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
-	recorded, _ := r.faults.Load(c.DepotID)
-	known, _ := recorded.(fault)
-	found := fault{leftOut: known.leftOut}
+	recorded, _ := r.blocked.Load(c.DepotID)
+	known, _ := recorded.(obstacle)
+	found := obstacle{leftOut: known.leftOut}
 	switch {
 	case c.Outcome == domain.CycleEmpty || c.Outcome == domain.CyclePublished: // other cycles may not have seen everything
 		found.leftOut = c.LeftOut
@@ -155,7 +155,7 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle, memory *Memory) {
 		r.log.WarnContext(ctx, "cycle not recorded", slog.Any("err", err))
 		return
 	}
-	r.faults.Store(c.DepotID, found)
+	r.blocked.Store(c.DepotID, found)
 }
 
 // recordQuiet counts a cycle without orders, and stores the number when it is time.

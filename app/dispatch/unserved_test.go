@@ -90,7 +90,7 @@ func TestListUnserved_FitsADocument(t *testing.T) {
 	}
 }
 
-// F-OPT-03: a record fits a document however long the faults of left-out documents
+// F-OPT-03: a record fits a document however long the errors of left-out documents
 // are; a cycle without a record would publish nothing.
 func TestLeaveOut_FitsADocument(t *testing.T) {
 	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})

@@ -13,10 +13,10 @@ const (
 	hoursOfDay = 24
 	// demandHalfLife is after how long an order counts half.
 	demandHalfLife = 14 * 24 * time.Hour
-	// maxPlaces bounds the delivery points that are known: those with the most orders.
-	maxPlaces = 300
-	// samePlaceMetres is how near two delivery points are one.
-	samePlaceMetres = 50
+	// maxPoints bounds the delivery points that are known: those with the most orders.
+	maxPoints = 300
+	// samePointMetres is how near two delivery points are one.
+	samePointMetres = 50
 	// mostDemand exceeds every sum of hours, orders or kilograms that this package writes. With
 	// less, no rate asks for more drones than an int can count.
 	mostDemand = 1e6
@@ -31,7 +31,7 @@ func AddOrders(d domain.Demand, orders []domain.Order, until time.Time) domain.D
 		}
 		return d
 	}
-	d.Places = slices.DeleteFunc(slices.Clone(d.Places), func(p domain.PlaceDemand) bool { return !soundPlace(p) })
+	d.Points = slices.DeleteFunc(slices.Clone(d.Points), func(p domain.PointDemand) bool { return !soundPoint(p) })
 	d.Hours = soundHours(d.Hours)
 	fade(&d, until.Sub(d.Until))
 	for at := d.Until; at.Before(until); {
@@ -49,9 +49,9 @@ func AddOrders(d domain.Demand, orders []domain.Order, until time.Time) domain.D
 		}
 		d.Seen++
 		d.Hours[o.CreatedAt.UTC().Hour()].Orders[p]++
-		place := placeOf(&d, o)
-		place.Orders[p]++
-		place.ProductType, place.ColdChain, place.WeightKg = o.ProductType, o.ColdChain, o.WeightKg
+		point := pointOf(&d, o)
+		point.Orders[p]++
+		point.ProductType, point.ColdChain, point.WeightKg = o.ProductType, o.ColdChain, o.WeightKg
 	}
 	d.Until = until
 	keepBusiest(&d)
@@ -67,24 +67,24 @@ func fade(d *domain.Demand, passed time.Duration) {
 			d.Hours[h].Orders[p] *= keep
 		}
 	}
-	for i := range d.Places {
-		for p := range d.Places[i].Orders {
-			d.Places[i].Orders[p] *= keep
+	for i := range d.Points {
+		for p := range d.Points[i].Orders {
+			d.Points[i].Orders[p] *= keep
 		}
 	}
 }
 
-func placeOf(d *domain.Demand, o domain.Order) *domain.PlaceDemand {
-	i := slices.IndexFunc(d.Places, func(p domain.PlaceDemand) bool {
-		return p.Position.DistanceMetres(o.Delivery) <= samePlaceMetres
+func pointOf(d *domain.Demand, o domain.Order) *domain.PointDemand {
+	i := slices.IndexFunc(d.Points, func(p domain.PointDemand) bool {
+		return p.Position.DistanceMetres(o.Delivery) <= samePointMetres
 	})
 	if i < 0 {
-		i, d.Places = len(d.Places), append(d.Places, domain.PlaceDemand{Position: o.Delivery})
+		i, d.Points = len(d.Points), append(d.Points, domain.PointDemand{Position: o.Delivery})
 	}
-	return &d.Places[i]
+	return &d.Points[i]
 }
 
-func ordersAt(p domain.PlaceDemand) (n float64) {
+func ordersAt(p domain.PointDemand) (n float64) {
 	for _, of := range p.Orders {
 		n += of
 	}
@@ -92,23 +92,23 @@ func ordersAt(p domain.PlaceDemand) (n float64) {
 }
 
 func keepBusiest(d *domain.Demand) {
-	slices.SortStableFunc(d.Places, func(a, b domain.PlaceDemand) int { return cmp.Compare(ordersAt(b), ordersAt(a)) })
-	d.Places = d.Places[:min(len(d.Places), maxPlaces)]
+	slices.SortStableFunc(d.Points, func(a, b domain.PointDemand) int { return cmp.Compare(ordersAt(b), ordersAt(a)) })
+	d.Points = d.Points[:min(len(d.Points), maxPoints)]
 }
 
 // DemandEstimates is the expected demand. The zero value says nothing.
 type DemandEstimates struct {
 	hours [hoursOfDay]domain.HourDemand
-	// Places are those with orders, the busiest first.
-	Places []domain.PlaceDemand
+	// Points are those with orders, the busiest first.
+	Points []domain.PointDemand
 }
 
 // EstimateDemand leaves out what cannot be.
 func EstimateDemand(d domain.Demand) (e DemandEstimates) {
 	copy(e.hours[:], soundHours(d.Hours))
-	for _, p := range d.Places {
-		if soundPlace(p) {
-			e.Places = append(e.Places, p)
+	for _, p := range d.Points {
+		if soundPoint(p) {
+			e.Points = append(e.Points, p)
 		}
 	}
 	return e
@@ -126,7 +126,7 @@ func soundHours(hours []domain.HourDemand) []domain.HourDemand {
 	return sound
 }
 
-func soundPlace(p domain.PlaceDemand) bool {
+func soundPoint(p domain.PointDemand) bool {
 	return soundDemand(p.Orders[:]...) && soundDemand(p.WeightKg)
 }
 

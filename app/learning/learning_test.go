@@ -180,7 +180,7 @@ func TestAddMissions_LeavesOutLegsThatNoDroneFlies(t *testing.T) {
 }
 
 // F-LRN-04: demand by hour and place; old orders fade; the number of places is bounded.
-func TestAddOrders_LearnsHoursAndPlaces(t *testing.T) {
+func TestAddOrders_LearnsHoursAndPoints(t *testing.T) {
 	d := domain.Demand{Until: start}
 	var orders []domain.Order
 	for i := range 3 * 60 {
@@ -204,25 +204,25 @@ func TestAddOrders_LearnsHoursAndPlaces(t *testing.T) {
 	if n, observed := e.At(start.Add(12*time.Hour), domain.PriorityCritical); n != 0 || observed != 0 {
 		t.Errorf("%v, %s at night", n, observed)
 	}
-	if len(e.Places) != 2 || e.Places[0].Position != depot || e.Places[0].ProductType != "BLOOD" || d.Seen != 180 {
-		t.Errorf("places %+v, seen %d", e.Places, d.Seen)
+	if len(e.Points) != 2 || e.Points[0].Position != depot || e.Points[0].ProductType != "BLOOD" || d.Seen != 180 {
+		t.Errorf("points %+v, seen %d", e.Points, d.Seen)
 	}
 	if again := AddOrders(d, orders, start.Add(3*time.Hour)); !reflect.DeepEqual(again, d) {
 		t.Error("orders count twice")
 	}
-	if before.Hours != nil || before.Places != nil {
+	if before.Hours != nil || before.Points != nil {
 		t.Error("what was learned before was modified")
 	}
 	later := AddOrders(d, nil, start.Add(3*time.Hour+demandHalfLife))
-	if got, was := later.Places[0].Orders[0], d.Places[0].Orders[0]; math.Abs(got-was/2) > 0.01*was {
+	if got, was := later.Points[0].Orders[0], d.Points[0].Orders[0]; math.Abs(got-was/2) > 0.01*was {
 		t.Errorf("after a half-life %v of %v", got, was)
 	}
-	for i := range 2 * maxPlaces {
+	for i := range 2 * maxPoints {
 		orders[0].Delivery.Lat, orders[0].CreatedAt = float64(i)/100, later.Until.Add(time.Duration(i+1)*time.Second)
 		later = AddOrders(later, orders[:1], orders[0].CreatedAt)
 	}
-	if len(later.Places) != maxPlaces || later.Places[0].Position != depot {
-		t.Errorf("%d places, the busiest %+v", len(later.Places), later.Places[0])
+	if len(later.Points) != maxPoints || later.Points[0].Position != depot {
+		t.Errorf("%d points, the busiest %+v", len(later.Points), later.Points[0])
 	}
 }
 
@@ -394,7 +394,7 @@ func TestLearner_LearnsAgainWhateverDocumentsSay(t *testing.T) {
 			},
 			Drones: map[domain.DroneID]domain.DroneTravel{"D1": {Flight: sums.Draw(t, "drone")}},
 			Demand: domain.Demand{
-				Until: until.Draw(t, "orders until"), Places: []domain.PlaceDemand{{Position: depot, WeightKg: number.Draw(t, "kg"), Orders: [3]float64{number.Draw(t, "at"), 0, 0}}},
+				Until: until.Draw(t, "orders until"), Points: []domain.PointDemand{{Position: depot, WeightKg: number.Draw(t, "kg"), Orders: [3]float64{number.Draw(t, "at"), 0, 0}}},
 				Hours: []domain.HourDemand{8: {Hours: number.Draw(t, "hours"), Orders: [3]float64{0, number.Draw(t, "n"), 0}}, 23: {}},
 			},
 		}}

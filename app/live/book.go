@@ -77,14 +77,14 @@ type entry struct {
 	key     Key
 	seq     int64    // of its last change
 	version *Version // nil: removed
-	place   *list.Element
+	element *list.Element
 }
 
 // move is a drone's newest position.
 type move struct {
 	seq      int64
 	position *Position
-	place    *list.Element
+	element  *list.Element
 }
 
 // Limits of what a book keeps of removed entities.
@@ -127,14 +127,14 @@ func (b *book) remove(k Key, now time.Time) {
 	b.change(k, nil)
 	b.removals = append(b.removals, removal{k, b.seq, now})
 	if k.Kind == KindDrone {
-		b.unplace(domain.DroneID(k.ID))
+		b.dropMove(domain.DroneID(k.ID))
 	}
 }
 
-// unplace drops a drone's position.
-func (b *book) unplace(id domain.DroneID) {
+// dropMove drops a drone's position.
+func (b *book) dropMove(id domain.DroneID) {
 	if m := b.positions[id]; m != nil {
-		b.moves.Remove(m.place)
+		b.moves.Remove(m.element)
 		delete(b.positions, id)
 	}
 }
@@ -144,11 +144,11 @@ func (b *book) change(k Key, v *Version) {
 	e := b.entries[k]
 	if e == nil {
 		e = &entry{key: k}
-		e.place = b.changes.PushBack(e)
+		e.element = b.changes.PushBack(e)
 		b.entries[k] = e
 	}
 	e.seq, e.version = b.seq, v
-	b.changes.MoveToBack(e.place)
+	b.changes.MoveToBack(e.element)
 }
 
 // moveTo notes a drone's new position.
@@ -157,11 +157,11 @@ func (b *book) moveTo(p *Position) {
 	m := b.positions[p.Drone]
 	if m == nil {
 		m = &move{}
-		m.place = b.moves.PushBack(m)
+		m.element = b.moves.PushBack(m)
 		b.positions[p.Drone] = m
 	}
 	m.seq, m.position = b.seq, p
-	b.moves.MoveToBack(m.place)
+	b.moves.MoveToBack(m.element)
 }
 
 // forget drops removals that are old, or more than are kept.
@@ -176,7 +176,7 @@ func (b *book) forget(now time.Time) {
 	for _, r := range b.removals[:n] {
 		b.forgotten = r.seq
 		if e := b.entries[r.key]; e != nil && e.version == nil && e.seq == r.seq {
-			b.changes.Remove(e.place)
+			b.changes.Remove(e.element)
 			delete(b.entries, r.key)
 		}
 	}

@@ -125,7 +125,7 @@ func (p *picture) putDrone(d domain.Drone) {
 	}
 	p.state.Drones[d.ID] = d
 	if m := p.book.positions[d.ID]; m != nil && !m.position.MeasuredAt.After(d.LastUpdate) {
-		p.book.unplace(d.ID)
+		p.book.dropMove(d.ID)
 	}
 	p.book.put(&Version{Key: Key{KindDrone, string(d.ID)}, form: entity.OfDrone(d), depot: d.HomeDepotID, at: here(d.Position)})
 }

@@ -57,7 +57,7 @@ func (w *world) step() {
 			p := w.somewhere()
 			v.at = here(p)
 			if k.Kind == KindDrone { // its document is newer than its position
-				w.picture.book.unplace(domain.DroneID(k.ID))
+				w.picture.book.dropMove(domain.DroneID(k.ID))
 				w.at[domain.DroneID(k.ID)] = p
 			}
 		}

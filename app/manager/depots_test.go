@@ -68,7 +68,7 @@ func TestManager_NamesDepotsWithoutCycles(t *testing.T) {
 	if err := m.Store.RecordCycle(ctx, ahead); err != nil {
 		t.Fatal(err)
 	}
-	emutest.Eventually(t, "a fault", func() error {
+	emutest.Eventually(t, "an obstacle", func() error {
 		if watch() == nil {
 			return errors.New("none yet")
 		}
@@ -88,7 +88,7 @@ func TestManager_NamesDepotsWithoutCycles(t *testing.T) {
 	if _, err := clients.Firestore.Doc("orders/O1").Update(ctx, []firestore.Update{{Path: "held", Value: true}}); err != nil {
 		t.Fatal(err)
 	}
-	emutest.Eventually(t, "no fault", watch)
+	emutest.Eventually(t, "no obstacle", watch)
 	if n := logged.count("depot has cycles again, or no order waits"); n != 1 {
 		t.Errorf("logged %d times that it is over", n)
 	}

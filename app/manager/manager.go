@@ -195,17 +195,17 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 // nameMisplacedStops logs each mission under way with a stop for which a decision would be
 // rejected today. It changes nothing.
 func (m *Manager) nameMisplacedStops(ctx context.Context) {
-	faults, err := m.Store.MisplacedStops(ctx)
+	misplaced, err := m.Store.MisplacedStops(ctx)
 	if err != nil && ctx.Err() == nil {
 		m.Log.WarnContext(ctx, "stops of missions under way not checked", slog.Any("err", err))
 	}
-	for id, fault := range faults {
-		m.Log.WarnContext(ctx, "mission under way has a misplaced stop", slog.String("mission_id", string(id)), slog.String("fault", fault))
+	for id, stop := range misplaced {
+		m.Log.WarnContext(ctx, "mission under way has a misplaced stop", slog.String("mission_id", string(id)), slog.String("stop", stop))
 	}
 }
 
-// Faults returns why messages cannot be consumed at present.
-func (m *Manager) Faults() []error { return m.worker.Faults() }
+// Outages returns why messages cannot be consumed at present.
+func (m *Manager) Outages() []error { return m.worker.Outages() }
 
 // SweeperKey is the key of the lock that lets one manager sweep at a time.
 const SweeperKey = "statemanager:sweeper"

@@ -71,55 +71,55 @@ var errNoChoice = errors.New("is empty, and so are topic and reason; set at leas
 // choose returns the selected letters of all topics in the order in which the original
 // messages were published, and whether there are more.
 func (f LetterFilter) choose(reviews []*pubsubio.Review) (found []foundLetter, more bool) {
-	after, _ := parsePlace(f.After) // checked
+	after, _ := parseLetterCursor(f.After) // checked
 	for _, r := range reviews {
 		for _, l := range r.Letters {
 			letter := foundLetter{l, r}
 			if (f.Reason == "" || l.Reason == f.Reason) && (len(f.IDs) == 0 || slices.Contains(f.IDs, l.MessageID)) &&
-				(f.After == "" || letter.place().compare(after) > 0) {
+				(f.After == "" || letter.cursor().compare(after) > 0) {
 				found = append(found, letter)
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b foundLetter) int { return a.place().compare(b.place()) })
+	slices.SortStableFunc(found, func(a, b foundLetter) int { return a.cursor().compare(b.cursor()) })
 	if f.Limit > 0 && len(found) > f.Limit {
 		return found[:f.Limit], true
 	}
 	return found, false
 }
 
-// letterPlace is where a letter stands among all: in the order in which the original
+// letterCursor is where a letter stands among all: in the order in which the original
 // messages were published. Pub/Sub numbers messages.
-type letterPlace struct {
+type letterCursor struct {
 	at        time.Time
 	topic, id string
 }
 
-func (l foundLetter) place() letterPlace {
-	return letterPlace{l.PublishTime.UTC(), l.review.Topic(), l.ID}
+func (l foundLetter) cursor() letterCursor {
+	return letterCursor{l.PublishTime.UTC(), l.review.Topic(), l.ID}
 }
 
-func (p letterPlace) compare(other letterPlace) int {
+func (p letterCursor) compare(other letterCursor) int {
 	return cmp.Or(p.at.Compare(other.at), cmp.Compare(p.topic, other.topic), cmp.Compare(len(p.id), len(other.id)), cmp.Compare(p.id, other.id))
 }
 
-// String is the place in the form that parsePlace takes.
-func (p letterPlace) String() string {
+// String is the cursor in the form that parseLetterCursor takes.
+func (p letterCursor) String() string {
 	return p.at.Format(time.RFC3339Nano) + " " + p.topic + " " + p.id
 }
 
-func parsePlace(text string) (letterPlace, error) {
+func parseLetterCursor(text string) (letterCursor, error) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 3 || !slices.Contains(pubsubio.InboundTopics, parts[1]) || parts[2] == "" {
-		return letterPlace{}, errors.New("is not the place of a letter")
+		return letterCursor{}, errors.New("is not the nextCursor of a list")
 	}
 	at, err := time.Parse(time.RFC3339Nano, parts[0])
-	return letterPlace{at, parts[1], parts[2]}, err
+	return letterCursor{at, parts[1], parts[2]}, err
 }
 
-// CheckLetterPlace says what is wrong with LetterFilter.After.
-func CheckLetterPlace(after string) error {
-	_, err := parsePlace(after)
+// CheckLetterCursor says what is wrong with LetterFilter.After.
+func CheckLetterCursor(after string) error {
+	_, err := parseLetterCursor(after)
 	return err
 }
 
@@ -130,8 +130,8 @@ type foundLetter struct {
 
 // Letters is the dead letters that were found.
 type Letters struct {
-	Settled int // how many were replayed or discarded
-	// Missing lists the requested ids that were not found: already settled, held by
+	Resolved int // how many were replayed or discarded
+	// Missing lists the requested ids that were not found: already resolved, held by
 	// another review, or never dead-lettered.
 	Missing []string
 	// More says that there are more letters than fit into one review.
@@ -164,23 +164,23 @@ func (l Letters) JSON() LetterList {
 // letterCollection is the name of dead letters in cursors.
 const letterCollection = "deadletters"
 
-// Settling is what a command does to letters.
-type Settling string
+// Resolution is what a command does to letters.
+type Resolution string
 
 const (
-	Replaying  Settling = "replayed"
-	Discarding Settling = "discarded"
+	Replaying  Resolution = "replayed"
+	Discarding Resolution = "discarded"
 )
 
 // Done returns the JSON form of the letters after a command.
-func (s Settling) Done(l Letters) LetterList {
-	l.Next = "" // what is settled is gone when the next page is asked for
+func (s Resolution) Done(l Letters) LetterList {
+	l.Next = "" // what is resolved is gone when the next page is asked for
 	list := l.JSON()
 	switch s {
 	case Replaying:
-		list.Replayed = &l.Settled
+		list.Replayed = &l.Resolved
 	case Discarding:
-		list.Discarded = &l.Settled
+		list.Discarded = &l.Resolved
 	}
 	return list
 }
@@ -208,7 +208,7 @@ func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letter
 	}
 	publisher := pubsubio.NewPublisher(c.PubSub)
 	defer publisher.Stop()
-	return c.settle(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
+	return c.resolve(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
 		return r.Replay(ctx, publisher, c.By, letters, func(ctx context.Context, l pubsubio.DeadLetter, newID string) error {
 			return c.Store.RecordReplay(ctx, replayOf(r.Topic(), l, newID, c.By))
 		})
@@ -260,7 +260,7 @@ func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why st
 	if err := c.checkBy(); err != nil {
 		return Letters{}, err
 	}
-	return c.settle(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
+	return c.resolve(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
 		return r.Discard(ctx, letters, func(ctx context.Context, l pubsubio.DeadLetter) error {
 			d := discardOf(r.Topic(), l)
 			d.DiscardedBy, d.Why = c.By, oneLine(why)
@@ -305,19 +305,19 @@ func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
 // ReplayDeadLetters replays the selected letters and prints them; see Commands. dryRun
 // only prints them.
 func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun bool) error {
-	return d.settleDeadLetters(ctx, f, dryRun, Replaying, d.Commands.ReplayDeadLetters)
+	return d.resolveDeadLetters(ctx, f, dryRun, Replaying, d.Commands.ReplayDeadLetters)
 }
 
 // DiscardDeadLetters discards the selected letters and prints them; see Commands. dryRun
 // only prints them.
 func (d *Desk) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string, dryRun bool) error {
-	return d.settleDeadLetters(ctx, f, dryRun, Discarding, func(ctx context.Context, f LetterFilter) (Letters, error) {
+	return d.resolveDeadLetters(ctx, f, dryRun, Discarding, func(ctx context.Context, f LetterFilter) (Letters, error) {
 		return d.Commands.DiscardDeadLetters(ctx, f, why)
 	})
 }
 
-// settleDeadLetters runs work and prints the result.
-func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun bool, done Settling, work func(context.Context, LetterFilter) (Letters, error)) error {
+// resolveDeadLetters runs work and prints the result.
+func (d *Desk) resolveDeadLetters(ctx context.Context, f LetterFilter, dryRun bool, done Resolution, work func(context.Context, LetterFilter) (Letters, error)) error {
 	if dryRun {
 		work = d.Commands.DeadLetters
 	}
@@ -335,23 +335,23 @@ func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun boo
 	case dryRun && n > 0:
 		fmt.Fprintf(d.Out, "%d would be %s; omit --dry-run to do it.\n", n, done)
 	case n > 0:
-		fmt.Fprintf(d.Out, "%d of %d %s.\n", letters.Settled, n, done)
+		fmt.Fprintf(d.Out, "%d of %d %s.\n", letters.Resolved, n, done)
 	}
 	return err
 }
 
-// settle runs work on the selected letters and counts those that it settles.
-func (c Commands) settle(ctx context.Context, f LetterFilter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (letters Letters, err error) {
+// resolve runs work on the selected letters and counts those that it resolves.
+func (c Commands) resolve(ctx context.Context, f LetterFilter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (letters Letters, err error) {
 	err = c.review(ctx, f, func(found Letters) (err error) {
 		letters = found
-		letters.Settled, err = byTopic(found.found, work)
+		letters.Resolved, err = byTopic(found.found, work)
 		return err
 	})
 	return letters, err
 }
 
 // byTopic runs work on one topic after the other.
-func byTopic(found []foundLetter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (settled int, err error) {
+func byTopic(found []foundLetter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (resolved int, err error) {
 	var reviews []*pubsubio.Review
 	letters := map[*pubsubio.Review][]pubsubio.DeadLetter{}
 	for _, l := range found {
@@ -363,10 +363,10 @@ func byTopic(found []foundLetter, work func(*pubsubio.Review, []pubsubio.DeadLet
 	var errs []error
 	for _, r := range reviews {
 		n, err := work(r, letters[r])
-		settled += n
+		resolved += n
 		errs = append(errs, err)
 	}
-	return settled, errors.Join(errs...)
+	return resolved, errors.Join(errs...)
 }
 
 // review holds the letters of the filter's topics while work runs on the selected ones.
@@ -397,7 +397,7 @@ func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters)
 	letters := Letters{More: slices.ContainsFunc(reviews, func(r *pubsubio.Review) bool { return r.More })}
 	var more bool
 	if letters.found, more = f.choose(reviews); more {
-		letters.Next = letters.found[len(letters.found)-1].place().String()
+		letters.Next = letters.found[len(letters.found)-1].cursor().String()
 	}
 	for _, id := range f.IDs {
 		if !slices.ContainsFunc(letters.found, func(l foundLetter) bool { return l.MessageID == id }) {

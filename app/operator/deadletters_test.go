@@ -470,11 +470,11 @@ func TestDeadLetters_RepeatedReplayFindsNothing(t *testing.T) {
 	commands := operator.Commands{Store: o.desk.Store, PubSub: o.clients.PubSub, By: "ann@example.org"}
 	filter := operator.LetterFilter{IDs: []string{"m1"}, Partial: true}
 	first, err := commands.ReplayDeadLetters(ctx, filter)
-	if err != nil || first.Settled != 1 || len(first.Missing) != 0 {
+	if err != nil || first.Resolved != 1 || len(first.Missing) != 0 {
 		t.Errorf("first: %+v, %v", first, err)
 	}
 	again, err := commands.ReplayDeadLetters(ctx, filter)
-	if err != nil || again.Settled != 0 || !slices.Equal(again.Missing, []string{"m1"}) {
+	if err != nil || again.Resolved != 0 || !slices.Equal(again.Missing, []string{"m1"}) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	emutest.Eventually(t, "the message comes again", func() error {

@@ -270,7 +270,7 @@ func TestDiscard_LeavesLettersOfAnotherReview(t *testing.T) {
 	b.expect(b.says(b.desk.DiscardDeadLetters(ctx, operator.LetterFilter{Topic: pubsubio.TopicOrders}, "noise", false)), "No dead letters found.")
 	commands := operator.Commands{Store: b.desk.Store, PubSub: b.clients.PubSub, By: "ann"}
 	letters, err := commands.DiscardDeadLetters(ctx, operator.LetterFilter{IDs: []string{"m1"}, Partial: true}, "noise")
-	if err != nil || letters.Settled != 0 || !slices.Equal(letters.Missing, []string{"m1"}) {
+	if err != nil || letters.Resolved != 0 || !slices.Equal(letters.Missing, []string{"m1"}) {
 		t.Errorf("%+v, %v", letters, err)
 	}
 	if got := b.discards(); len(got) != 0 {

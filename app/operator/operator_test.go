@@ -595,7 +595,7 @@ func TestDesk_AuditNamesAMalformedEvent(t *testing.T) {
 	ctx := t.Context()
 	o.order("O1")
 	o.says(o.desk.PrintOrder(o.desk.HoldOrder(ctx, "O1", "doubt")))
-	o.says(o.desk.PrintOrder(o.desk.ReleaseOrder(ctx, "O1", "settled")))
+	o.says(o.desk.PrintOrder(o.desk.ReleaseOrder(ctx, "O1", "resolved")))
 	held, err := o.clients.Firestore.Collection(firestoretx.Events).Where("reason", "==", "doubt (by "+o.desk.By+")").Documents(ctx).GetAll()
 	if err != nil || len(held) != 1 {
 		t.Fatalf("%d events of the hold, %v", len(held), err)
@@ -604,9 +604,9 @@ func TestDesk_AuditNamesAMalformedEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := "/events/" + held[0].Ref.ID + ": field to"
-	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), "Order O1: PENDING", "new: PENDING", "because settled", "Left out: ", named)
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), "Order O1: PENDING", "new: PENDING", "because resolved", "Left out: ", named)
 	o.desk.JSON = true
-	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), `"reason": "settled (by ann@example.org)"`, `"malformed": [`, named)
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), `"reason": "resolved (by ann@example.org)"`, `"malformed": [`, named)
 }
 
 // Ids, products and errors come from anybody. They must not control an operator's

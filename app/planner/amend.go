@@ -91,7 +91,7 @@ func (p *Planner) newAmender(whole solver.Problem) *amender {
 func (p *Planner) planAmending(ctx context.Context, problem solver.Problem) (Result, error) {
 	f := p.newAmender(problem)
 	f.addCritical()
-	idle, index := f.unassigned()
+	idle, index := f.unserved()
 	result, err := p.planIdle(ctx, idle)
 	if err != nil {
 		return result, err
@@ -244,9 +244,9 @@ func (f *amender) byDeadline(p solver.Priority) (list []int) {
 	return list
 }
 
-// unassigned is the problem of the idle drones: the orders that joined no flight. It also
+// unserved is the problem of the idle drones: the orders that joined no flight. It also
 // returns the index of each.
-func (f *amender) unassigned() (idle solver.Problem, index []int) {
+func (f *amender) unserved() (idle solver.Problem, index []int) {
 	idle = f.whole
 	idle.Orders, idle.Flights = nil, nil
 	for i, o := range f.whole.Orders {

@@ -378,12 +378,12 @@ func TestCheck_RefusesBrokenAmendments(t *testing.T) {
 			p.Flights, p.Orders, plan.Amendments = slices.Clone(p.Flights), slices.Clone(p.Orders), slices.Clone(plan.Amendments)
 			plan.Amendments[0].Stops = slices.Clone(plan.Amendments[0].Stops)
 			breakIt(&p, &plan.Amendments[0])
-			var faults check.Faults
+			var violations check.Violations
 			want := map[string]string{"flight time": "flight"}[rule]
 			if want == "" {
 				want = rule
 			}
-			if err := check.Plan(p, plan); !errors.As(err, &faults) || !slices.ContainsFunc(faults, func(f check.Fault) bool { return f.Rule == want }) {
+			if err := check.Plan(p, plan); !errors.As(err, &violations) || !slices.ContainsFunc(violations, func(f check.Violation) bool { return f.Rule == want }) {
 				t.Errorf("came to %v", err)
 			}
 		})

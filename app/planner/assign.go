@@ -114,7 +114,7 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, 
 	p.demand.observe(f)
 	l := &lookAhead{
 		Planner: p, directFlights: f, work: problem, screen: screen,
-		advance: p.demand.advancePositions(f), reserve: p.demand.reserve(problem.Now), standby: standbyByDrone(&problem),
+		advance: p.demand.advanceDrones(f), reserve: p.demand.reserve(problem.Now), standby: standbyByDrone(&problem),
 		fixed: map[string]solver.Route{}, routed: map[int]bool{}, urgent: map[int]bool{}, invalid: map[int]bool{}, began: began,
 	}
 	l.reserve = l.beside(l.reserve)
@@ -346,31 +346,31 @@ func (p *Planner) solve(ctx context.Context, problem solver.Problem, warm *solve
 // independent of the solver. If the plan breaks a rule, refused is called and
 // the greedy plan is returned instead; if that breaks one too, the error says
 // which.
-func SolveChecked(ctx context.Context, p solver.Problem, opts solver.Options, refused func(p solver.Problem, fault error)) (solver.Plan, error) {
+func SolveChecked(ctx context.Context, p solver.Problem, opts solver.Options, refused func(p solver.Problem, broken error)) (solver.Plan, error) {
 	plan, err := solver.Solve(ctx, p, opts)
 	if err != nil {
 		return plan, err
 	}
-	fault := check.Plan(p, plan)
-	if fault == nil {
+	broken := check.Plan(p, plan)
+	if broken == nil {
 		return plan, nil
 	}
-	refused(p, fault)
+	refused(p, broken)
 	opts.Strategy = solver.Greedy
 	if plan, err = solver.Solve(ctx, p, opts); err != nil {
 		return plan, err
 	}
-	if fault := check.Plan(p, plan); fault != nil {
-		return plan, fmt.Errorf("the greedy plan broke the rules too: %w", fault)
+	if broken := check.Plan(p, plan); broken != nil {
+		return plan, fmt.Errorf("the greedy plan broke the rules too: %w", broken)
 	}
 	return plan, nil
 }
 
 // passes checks a plan and tells Config.Refused if it breaks a rule.
 func (p *Planner) passes(problem solver.Problem, plan solver.Plan) bool {
-	fault := check.Plan(problem, plan)
-	if fault != nil {
-		p.cfg.Refused(problem, fault)
+	broken := check.Plan(problem, plan)
+	if broken != nil {
+		p.cfg.Refused(problem, broken)
 	}
-	return fault == nil
+	return broken == nil
 }

@@ -39,7 +39,7 @@ func searchAlone(t interface{ Error(...any) }) *planner.Planner {
 	return planner.New(planner.Config{
 		Options:   solver.Options{Iterations: 100, Workers: 1},
 		Immediate: true,
-		Refused:   func(_ solver.Problem, fault error) { t.Error(fault) },
+		Refused:   func(_ solver.Problem, broken error) { t.Error(broken) },
 	}, time.Now)
 }
 
@@ -64,7 +64,7 @@ func seededDraw(seed uint64) draw {
 	}
 }
 
-func (d draw) place(name string, km float64) domain.Position {
+func (d draw) point(name string, km float64) domain.Position {
 	return north(d.float(name+" north", -km, km), d.float(name+" east", -km, km))
 }
 
@@ -72,7 +72,7 @@ func (d draw) place(name string, km float64) domain.Position {
 func (w *town) scatter(d draw, oneIn int) {
 	for i := range w.drones {
 		if d.int("away", 1, oneIn) == 1 {
-			w.drones[i].Position = d.place("drone", 12)
+			w.drones[i].Position = d.point("drone", 12)
 		}
 		w.drones[i].Battery = d.float("battery", 25, 100)
 		w.drones[i].PayloadCapacityKg = []float64{0, 1, 5}[d.int("capacity", 0, 2)]
@@ -85,7 +85,7 @@ func (w *town) demand(d draw, orders int) {
 	for range orders {
 		p := priorities[d.int("priority", 0, len(priorities)-1)]
 		age := time.Duration(d.int("age", 0, 18)) * time.Minute
-		w.order(fmt.Sprint("O", len(w.orders), "-", w.now.Unix()), p, d.place("order", 9), age)
+		w.order(fmt.Sprint("O", len(w.orders), "-", w.now.Unix()), p, d.point("order", 9), age)
 		w.orders[len(w.orders)-1].WeightKg = d.float("weight", 0, 2)
 	}
 }

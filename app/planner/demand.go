@@ -185,13 +185,13 @@ func (m *demand) urgentPrior(now time.Time) (perMinute, minutes float64) {
 // expectedSample is an order for each place where orders are expected, the busiest last, as
 // a planner remembers orders that it has seen.
 func expectedSample(expected learning.DemandEstimates) (sample []solver.Order) {
-	for _, p := range slices.Backward(expected.Places[:min(len(expected.Places), maxSample)]) {
+	for _, p := range slices.Backward(expected.Points[:min(len(expected.Points), maxSample)]) {
 		sample = append(sample, orderAt(p))
 	}
 	return sample
 }
 
 // orderAt is an order like those of a place. It has no id.
-func orderAt(p domain.PlaceDemand) solver.Order {
+func orderAt(p domain.PointDemand) solver.Order {
 	return solver.Order{Delivery: location(p.Position), ProductType: p.ProductType, ColdChain: p.ColdChain, WeightKg: p.WeightKg}
 }

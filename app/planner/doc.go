@@ -25,7 +25,7 @@
 //     missions are predicted for the time at which drones can begin.
 //   - assign (assign.go, stages.go, reserve.go): idle drones get orders.
 //   - amend (amend.go, insertion.go, exchange.go, resequence.go): missions under way change.
-//   - position (positions.go, standby.go): idle drones wait where CRITICAL orders are expected.
+//   - advance (advance.go, standby.go): idle drones wait where CRITICAL orders are expected.
 //   - hand over (handover.go): other areas get orders that this one cannot serve in time.
 //   - explain (obstacles.go, explain.go): why an order waits.
 //
@@ -34,7 +34,7 @@
 //   - stage: a part of the assignment, with some of the orders and some of the drones.
 //   - reserve: the number of free drones kept for CRITICAL orders to come. Not the charge
 //     that a drone must land with, Params.ReservePercent.
-//   - position: a warehouse at which idle drones wait for CRITICAL orders.
+//   - advance position: a warehouse at which idle drones wait for CRITICAL orders.
 //   - flight: a mission with orders that can be changed, and its drone.
 //   - remaining route: the part of a flight that the drone has not flown yet.
 //   - lead time: from the start of planning until the drones can begin.

@@ -219,8 +219,8 @@ func TestCheck_RefusesWhatMustNotBeTakenAway(t *testing.T) {
 			f, a := &p.Flights[0], &plan.Amendments[0]
 			f.Orders, a.Stops, a.ReleasedIDs = slices.Clone(f.Orders), slices.Clone(a.Stops), slices.Clone(a.ReleasedIDs)
 			row.breakIt(f, a)
-			var faults check.Faults
-			if err := check.Plan(p, plan); !errors.As(err, &faults) || !slices.ContainsFunc(faults, func(f check.Fault) bool { return f.Rule == row.rule }) {
+			var violations check.Violations
+			if err := check.Plan(p, plan); !errors.As(err, &violations) || !slices.ContainsFunc(violations, func(f check.Violation) bool { return f.Rule == row.rule }) {
 				t.Errorf("came to %v", err)
 			}
 		})

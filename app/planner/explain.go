@@ -184,7 +184,7 @@ func (x explainer) charge(p *solver.Problem, n int) {
 	for _, depot := range x.moment.Snapshot.Depots() {
 		left := n
 		for _, d := range waiting {
-			here := d.HomeDepotID == depot.ID && d.Position.DistanceMetres(depot.Position) < samePlaceMetres
+			here := d.HomeDepotID == depot.ID && d.Position.DistanceMetres(depot.Position) < samePointMetres
 			if left == 0 || depot.ChargingSlots <= 0 || !here || d.Status != domain.DroneIdle || d.Bound() || d.Grounded || d.IdleSince.IsZero() || d.Battery >= 100 {
 				continue
 			}

@@ -58,7 +58,7 @@ func (s spoiler) orders(ids ...domain.OrderID) (orders []domain.Order) {
 }
 
 func (s spoiler) depot(id domain.DepotID) domain.Depot {
-	return domain.Depot{ID: id, Position: s.place("depot"), ChargingSlots: rapid.SampledFrom([]int{0, 1, 3, -1, math.MaxInt}).Draw(s.T, "slots")}
+	return domain.Depot{ID: id, Position: s.point("depot"), ChargingSlots: rapid.SampledFrom([]int{0, 1, 3, -1, math.MaxInt}).Draw(s.T, "slots")}
 }
 
 func numbered[ID ~string](s spoiler, prefix string, most int) (ids []ID) {
@@ -83,7 +83,7 @@ func (s spoiler) snapshot() domain.Snapshot {
 		snap.Beyond = []domain.Depot{s.depot("B")}
 	}
 	for _, id := range numbered[domain.WarehouseID](s, "W", 2) {
-		snap.Warehouses = append(snap.Warehouses, domain.Warehouse{ID: id, Position: s.place("warehouse"), ProductTypes: []string{"BLOOD", ""}})
+		snap.Warehouses = append(snap.Warehouses, domain.Warehouse{ID: id, Position: s.point("warehouse"), ProductTypes: []string{"BLOOD", ""}})
 	}
 	for _, id := range numbered[domain.DroneID](s, "I", 2) {
 		snap.Drones = append(snap.Drones, s.extremeDrone(s.drone(id)))
@@ -125,9 +125,9 @@ func (s spoiler) estimates() learning.Estimates {
 		l.Demand.Hours[i].Orders[2] = s.edge(0, 20, "orders of the hour", 1e38, 5e-324)
 	}
 	for range rapid.IntRange(0, 4).Draw(s.T, "places") {
-		p := domain.PlaceDemand{Position: s.place("expected"), ProductType: "BLOOD", WeightKg: s.edge(0, 2, "weight", 1e6)}
+		p := domain.PointDemand{Position: s.point("expected"), ProductType: "BLOOD", WeightKg: s.edge(0, 2, "weight", 1e6)}
 		p.Orders[2] = s.edge(0, 20, "orders of the place", 1e38, 5e-324)
-		l.Demand.Places = append(l.Demand.Places, p)
+		l.Demand.Points = append(l.Demand.Points, p)
 	}
 	return learning.Estimate(l, planner.Assumed(solver.Params{}), s.edge(0.5, 0.99, "confidence", 0, 1))
 }
@@ -138,8 +138,8 @@ func TestPlanner_PlansAnyArea(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := spoiler{rt, newTown(0).now, rapid.SampledFrom([]int{0, 10, 50, 200}).Draw(rt, "spoils"), true}
 		p := planner.New(planner.Config{
-			Options: solver.Options{Iterations: 20, Workers: 1}, Position: s.oneIn(2, "position"), Immediate: s.oneIn(4, "immediate"),
-			Learned: s.estimates(), Refused: func(_ solver.Problem, fault error) { rt.Error(fault) },
+			Options: solver.Options{Iterations: 20, Workers: 1}, Advance: s.oneIn(2, "position"), Immediate: s.oneIn(4, "immediate"),
+			Learned: s.estimates(), Refused: func(_ solver.Problem, broken error) { rt.Error(broken) },
 		}, time.Now)
 		for range 3 {
 			snap := s.snapshot()
@@ -148,8 +148,8 @@ func TestPlanner_PlansAnyArea(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if fault := check.Plan(result.Problem, result.Plan); fault != nil {
-				rt.Fatal(fault)
+			if broken := check.Plan(result.Problem, result.Plan); broken != nil {
+				rt.Fatal(broken)
 			}
 			if len(result.Obstacles) != len(result.Plan.Unserved) {
 				rt.Fatalf("%d obstacles of %d orders", len(result.Obstacles), len(result.Plan.Unserved))
@@ -215,8 +215,8 @@ func TestExplain_ExplainsAnyOrder(t *testing.T) {
 			m.Drones, m.Missions = append(m.Drones, f.Drone), append(m.Missions, f.Mission)
 		}
 		cfg := planner.Config{
-			Options: solver.Options{Iterations: 10, Workers: 1}, Position: true, Learned: s.estimates(),
-			Refused: func(_ solver.Problem, fault error) { rt.Error(fault) },
+			Options: solver.Options{Iterations: 10, Workers: 1}, Advance: true, Learned: s.estimates(),
+			Refused: func(_ solver.Problem, broken error) { rt.Error(broken) },
 		}
 		what := planner.WhatIf{
 			AddDrones: rapid.SampledFrom([]int{0, 1, 3}).Draw(rt, "more drones"), AddSlots: rapid.SampledFrom([]int{0, 1, planner.MaxAdded}).Draw(rt, "more slots"),

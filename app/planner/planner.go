@@ -27,12 +27,12 @@ type Config struct {
 	Limits policy.Limits
 	// Learned is what to plan with until Planner.Learn says otherwise.
 	Learned learning.Estimates
-	// Position sends idle drones to wait where CRITICAL orders are expected, if they support
+	// Advance sends idle drones to wait where CRITICAL orders are expected, if they support
 	// missions without orders.
-	Position bool
+	Advance bool
 	// Refused, if set, is told of each plan that the checker refused, and why.
 	// A refused plan is never returned.
-	Refused func(p solver.Problem, fault error)
+	Refused func(p solver.Problem, broken error)
 }
 
 // Planner plans the solve cycles of one area, one after another. It remembers
@@ -129,7 +129,7 @@ func (p *Planner) PlanSnapshot(ctx context.Context, snap domain.Snapshot, start 
 
 // Plan decides which missions begin at problem.Now, the time at which drones can begin, and
 // how missions under way change. The phases are: assign orders to idle drones, amend missions
-// under way, send idle drones to positions, explain why orders wait.
+// under way, send idle drones to advance positions, explain why orders wait.
 //
 // The plan has passed the checker. The error is the cause of ctx's end, or says that even the
 // greedy plan broke a rule.
@@ -139,7 +139,7 @@ func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	if p.cfg.Position {
+	if p.cfg.Advance {
 		result.Plan.Standby = p.standby(result)
 		if !p.passes(result.Problem, result.Plan) {
 			result.Plan.Standby = nil

@@ -60,7 +60,7 @@ func (w *town) snapshot() domain.Snapshot {
 func newPlanner(t interface{ Error(...any) }) *planner.Planner {
 	return planner.New(planner.Config{
 		Options: solver.Options{Iterations: 100, Workers: 1},
-		Refused: func(_ solver.Problem, fault error) { t.Error(fault) },
+		Refused: func(_ solver.Problem, broken error) { t.Error(broken) },
 	}, time.Now)
 }
 
@@ -426,12 +426,12 @@ func TestPlanner_PlansAnySnapshot(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlanner(rt)
 		w := newTown(rapid.IntRange(0, 12).Draw(rt, "drones"))
-		place := func(name string) domain.Position {
+		point := func(name string) domain.Position {
 			return north(rapid.Float64Range(-12, 12).Draw(rt, name+" north"), rapid.Float64Range(-12, 12).Draw(rt, name+" east"))
 		}
 		for i := range w.drones {
 			if rapid.Bool().Draw(rt, "away") {
-				w.drones[i].Position = place("drone")
+				w.drones[i].Position = point("drone")
 			}
 			w.drones[i].Battery = rapid.Float64Range(15, 100).Draw(rt, "battery")
 			w.drones[i].PayloadCapacityKg = rapid.SampledFrom([]float64{0, 1, 5}).Draw(rt, "capacity")
@@ -441,11 +441,11 @@ func TestPlanner_PlansAnySnapshot(t *testing.T) {
 			for i := range rapid.IntRange(0, 12).Draw(rt, "orders") {
 				priority := rapid.SampledFrom(domain.Priorities[:]).Draw(rt, "priority")
 				age := time.Duration(rapid.IntRange(0, 200).Draw(rt, "age")) * time.Minute
-				w.order(fmt.Sprint("O", cycle, "-", i), priority, place("order"), age)
+				w.order(fmt.Sprint("O", cycle, "-", i), priority, point("order"), age)
 				o := &w.orders[len(w.orders)-1]
 				o.WeightKg = rapid.Float64Range(0, 6).Draw(rt, "weight")
 				if rapid.IntRange(0, 5).Draw(rt, "kind") == 0 {
-					at := place("pickup")
+					at := point("pickup")
 					o.Pickup = &at
 				} else if rapid.IntRange(0, 9).Draw(rt, "kind") == 0 {
 					o.ProductType = "NOT-STOCKED"
@@ -455,8 +455,8 @@ func TestPlanner_PlansAnySnapshot(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if fault := check.Plan(result.Problem, result.Plan); fault != nil {
-				rt.Fatal(fault)
+			if broken := check.Plan(result.Problem, result.Plan); broken != nil {
+				rt.Fatal(broken)
 			}
 			for _, u := range result.Plan.Unserved {
 				want, why := reasonAlone(rt, result.Problem, u.Index)

@@ -58,8 +58,8 @@ func (r *remainingRoute) resequenced() *remainingRoute {
 		return nil
 	}
 	c := r.clone()
-	for i, place := range s.at {
-		c.stops[s.first+i] = r.stops[s.first+place-1]
+	for i, stop := range s.at {
+		c.stops[s.first+i] = r.stops[s.first+stop-1]
 	}
 	c.schedule()
 	return c
@@ -69,10 +69,10 @@ func (r *remainingRoute) resequenced() *remainingRoute {
 func (r *remainingRoute) sequence() *sequence {
 	s := &sequence{remainingRoute: r, first: r.flight.Committed}
 	start, _, _ := r.departure(s.first)
-	places := []solver.Location{start}
+	points := []solver.Location{start}
 	s.pickupOf = []int{0}
 	for i, stop := range r.stops[s.first:] {
-		places = append(places, stop.At)
+		points = append(points, stop.At)
 		pickup := slices.IndexFunc(r.stops[s.first:], func(p solver.Stop) bool {
 			return stop.Kind == solver.Delivery && p.Kind == solver.WarehousePickup && p.OrderID == stop.OrderID
 		})
@@ -80,9 +80,9 @@ func (r *remainingRoute) sequence() *sequence {
 		s.at = append(s.at, i+1)
 	}
 	s.at = s.at[:len(s.at)-1] // home comes last
-	for _, from := range places {
-		row := make([]float64, len(places))
-		for i, to := range places {
+	for _, from := range points {
+		row := make([]float64, len(points))
+		for i, to := range points {
 			row[i] = metres(from, to)
 		}
 		s.metres = append(s.metres, row)
@@ -139,17 +139,17 @@ func (s *sequence) costOf(order []int) float64 {
 	_, clock, load := s.departure(s.first)
 	sum, flown, last := 0.0, 0.0, 0
 	var done [maxResequenced + 1]bool
-	for _, place := range order {
-		flown += s.metres[last][place]
-		clock += s.seconds(s.metres[last][place])
-		i := s.first + place - 1
+	for _, at := range order {
+		flown += s.metres[last][at]
+		clock += s.seconds(s.metres[last][at])
+		i := s.first + at - 1
 		stop := &s.stops[i]
 		o := s.orders[stop.OrderID]
 		switch stop.Kind {
 		case solver.WarehousePickup:
 			load += o.WeightKg
 		case solver.Delivery:
-			if pickup := s.pickupOf[place]; pickup > 0 && !done[pickup] {
+			if pickup := s.pickupOf[at]; pickup > 0 && !done[pickup] {
 				return math.Inf(1)
 			}
 			load -= o.WeightKg
@@ -160,7 +160,7 @@ func (s *sequence) costOf(order []int) float64 {
 			return math.Inf(1)
 		}
 		clock += s.service(stop.Kind)
-		done[place], last = true, place
+		done[at], last = true, at
 	}
 	home := len(s.metres) - 1
 	flown += s.metres[last][home]

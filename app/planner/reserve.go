@@ -53,11 +53,11 @@ const (
 	detectionMargin = time.Minute
 )
 
-// advancePositions picks the free drones at an advance position: a place from
+// advanceDrones picks the free drones at an advance position: a place from
 // which they could deliver CRITICAL orders in time that no drone at its depot
 // could, judging by where recent orders were. A drone that leaves such a place
 // lands at its depot, so the advantage is lost.
-func (m *demand) advancePositions(f directFlights) map[string]bool {
+func (m *demand) advanceDrones(f directFlights) map[string]bool {
 	type candidate struct {
 		id     string
 		covers int // orders of the sample
@@ -114,7 +114,7 @@ func (m *demand) beyondDepot(f directFlights) []*request {
 	return list
 }
 
-// byAdvance splits the drones into the ordinary ones and those that stay at advance
+// byAdvance splits the drones into the ordinary ones and those that stay at advance positions
 // positions. One that has a route does not stay.
 func (l *lookAhead) byAdvance() (ordinary, advance []solver.Drone) {
 	stays := func(id string) bool { return l.advance[id] && !l.hasRoute(id) }
@@ -128,7 +128,7 @@ func (l *lookAhead) ordinary() []solver.Drone {
 }
 
 // inReserveOrder lists the free drones, those first that are best kept in
-// reserve: those that wait at positions already, then those with just the charge that
+// reserve: those that wait at advance positions already, then those with just the charge that
 // CRITICAL orders need, so that the fullest are there for the longest routes.
 func (l *lookAhead) inReserveOrder() []solver.Drone {
 	enough := l.demand.urgentCharge(l.directFlights)
@@ -160,13 +160,13 @@ func (l *lookAhead) inReserveOrder() []solver.Drone {
 	return append(slices.DeleteFunc(slices.Clone(free), isPinned), slices.DeleteFunc(free, func(d solver.Drone) bool { return !isPinned(d) })...)
 }
 
-// waits reports whether a drone waits at a position or flies to it.
+// waits reports whether a drone waits at an advance position or flies to it.
 func (l *lookAhead) waits(drone string) bool {
 	s := l.standby[drone]
 	return s != nil && s.Stops[0].Kind == solver.Wait
 }
 
-// beside is the reserve to keep in addition to the drones that stay at positions: smaller by
+// beside is the reserve to keep in addition to the drones that stay at advance positions: smaller by
 // their number, but at least one drone, which replaces the next that leaves.
 func (l *lookAhead) beside(reserve int) int {
 	stay := 0

@@ -34,8 +34,8 @@ func (s spoiler) number(least, most float64, label string) float64 {
 	return rapid.Float64Range(least, most).Draw(s.T, label)
 }
 
-// place is within some kilometres of the depot.
-func (s spoiler) place(label string) domain.Position {
+// point is within some kilometres of the depot.
+func (s spoiler) point(label string) domain.Position {
 	switch {
 	case !s.stored:
 	case s.spoil(label):
@@ -63,11 +63,11 @@ func (s spoiler) order(id domain.OrderID, statuses ...domain.OrderStatus) domain
 		CreatedAt: s.time(-3600, 0, "created"), Deadline: s.time(-600, 3600, "deadline"),
 		OrderContent: domain.OrderContent{
 			Priority: rapid.SampledFrom(domain.Priorities[:]).Draw(s.T, "priority"), ProductType: "BLOOD",
-			Delivery: s.place("delivery"), WeightKg: s.number(0, 2, "weight"),
+			Delivery: s.point("delivery"), WeightKg: s.number(0, 2, "weight"),
 		},
 	}
 	if s.oneIn(4, "pickup") {
-		at := s.place("pickup")
+		at := s.point("pickup")
 		o.Pickup = &at
 	}
 	return o
@@ -75,7 +75,7 @@ func (s spoiler) order(id domain.OrderID, statuses ...domain.OrderStatus) domain
 
 func (s spoiler) drone(id domain.DroneID) domain.Drone {
 	d := domain.Drone{
-		ID: id, HomeDepotID: depot.ID, Status: domain.DroneMoving, Position: s.place("drone"), Battery: s.number(30, 100, "battery"),
+		ID: id, HomeDepotID: depot.ID, Status: domain.DroneMoving, Position: s.point("drone"), Battery: s.number(30, 100, "battery"),
 		SpeedKmh: s.number(0, 80, "speed"), PayloadCapacityKg: s.number(3, 6, "capacity"), ConsumptionPerKm: s.number(0.5, 2, "consumption"),
 		ConsumptionPerKmKg: s.number(0, 0.3, "consumption of a kg"), ChargeRate: s.number(0, 20, "charge rate"),
 		SeenAt: s.time(-20, 5, "seen"), LastUpdate: s.time(-20, 5, "updated"), SupportsAmendments: true, SupportsStandby: true,
@@ -100,14 +100,14 @@ func (s spoiler) flight(id domain.DroneID) domain.Flight {
 	if s.oneIn(4, "standby") {
 		m.Route = append(m.Route, domain.Waypoint{
 			Type:     rapid.SampledFrom([]domain.WaypointType{domain.WaypointCharge, domain.WaypointWait}).Draw(s.T, "standby"),
-			Position: s.place("standby"), ChargeToPercent: s.number(30, 100, "charge to"), WaitUntil: s.time(-600, 3600, "wait"),
+			Position: s.point("standby"), ChargeToPercent: s.number(30, 100, "charge to"), WaitUntil: s.time(-600, 3600, "wait"),
 		})
 	} else {
 		for i := range rapid.IntRange(1, 3).Draw(s.T, "orders of a flight") {
 			o := s.order(domain.OrderID(fmt.Sprint(id, "-", i)), domain.OrderAssigned, domain.OrderInDelivery)
 			m.OrderIDs, f.Orders = append(m.OrderIDs, o.ID), append(f.Orders, o)
 			m.Route = append(m.Route,
-				domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: o.ID, Position: s.place("pickup"), ETA: s.time(-600, 600, "eta")},
+				domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: o.ID, Position: s.point("pickup"), ETA: s.time(-600, 600, "eta")},
 				domain.Waypoint{Type: domain.WaypointHospitalDelivery, OrderID: o.ID, Position: o.Delivery, ETA: s.time(-600, 600, "eta")})
 		}
 		m.Route = append(m.Route, domain.Waypoint{Type: domain.WaypointDepotReturn, Position: depot.Position})
@@ -119,7 +119,7 @@ func (s spoiler) flight(id domain.DroneID) domain.Flight {
 	}
 	if s.spoil("stop") {
 		m.Route[rapid.IntRange(0, len(m.Route)-1).Draw(s.T, "stop")] = domain.Waypoint{
-			Type: rapid.SampledFrom(domain.WaypointTypes).Draw(s.T, "type"), Position: s.place("stop"),
+			Type: rapid.SampledFrom(domain.WaypointTypes).Draw(s.T, "type"), Position: s.point("stop"),
 			OrderID: rapid.SampledFrom([]domain.OrderID{"", "O0", "F0-0", "F1-0", "GONE"}).Draw(s.T, "order"),
 		}
 	}
@@ -138,7 +138,7 @@ func (s spoiler) flight(id domain.DroneID) domain.Flight {
 // not fail, and the plan passes the checker at once.
 func TestPlanner_PlansAnyFlights(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p, s := positioning(rt), spoiler{rt, newTown(0).now, rapid.SampledFrom([]int{0, 10, 50, 200}).Draw(rt, "spoils"), false}
+		p, s := withAdvance(rt), spoiler{rt, newTown(0).now, rapid.SampledFrom([]int{0, 10, 50, 200}).Draw(rt, "spoils"), false}
 		snap := newTown(rapid.IntRange(0, 3).Draw(rt, "sound drones")).snapshot()
 		snap.CycleID, snap.Depot.ChargingSlots = "C", rapid.SampledFrom([]int{0, 1, 3, -1}).Draw(rt, "slots")
 		for i := range rapid.IntRange(0, 2).Draw(rt, "drones") {
@@ -158,8 +158,8 @@ func TestPlanner_PlansAnyFlights(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if fault := check.Plan(result.Problem, result.Plan); fault != nil {
-				rt.Fatal(fault)
+			if broken := check.Plan(result.Problem, result.Plan); broken != nil {
+				rt.Fatal(broken)
 			}
 			planner.DecisionsOf(result.Plan, snap)
 			s.now = s.now.Add(10 * time.Second)

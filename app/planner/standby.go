@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// standbyWait is how long a drone waits at a position, unless an order or a renewal comes.
+	// standbyWait is how long a drone waits at an advance position, unless an order or a renewal comes.
 	standbyWait = 15 * time.Minute
 	// renewBefore is how long before its wait ends a drone that is still needed is told to
 	// wait on.
 	renewBefore = 3 * time.Minute
-	// maxSent is how many drones one cycle sends to positions: the next cycle knows more.
+	// maxSent is how many drones one cycle sends to advance positions: the next cycle knows more.
 	maxSent = 4
-	// sparePercent is the charge beyond what is enough at a position with which a drone is
+	// sparePercent is the charge beyond what is enough at an advance position with which a drone is
 	// sent there, so that it is not called home soon.
 	sparePercent = 5
-	// samePlaceMetres is how near two positions are the same.
-	samePlaceMetres = 10
+	// samePointMetres is how near two positions are the same.
+	samePointMetres = 10
 	// fullPercent is the least level to which a drone is told to charge.
 	fullPercent = 90
 )
@@ -31,13 +31,13 @@ const (
 // expected, charge, or continue.
 type standby struct {
 	directFlights
-	positions []position
-	missions  map[string]*solver.StandbyMission
-	slots     map[string]int // free, by depot; none if no limit is known
-	list      []solver.Standby
+	advance  []advancePosition
+	missions map[string]*solver.StandbyMission
+	slots    map[string]int // free, by depot; none if no limit is known
+	list     []solver.Standby
 }
 
-// reserveDrone is a drone that can be sent to a position.
+// reserveDrone is a drone that can be sent to an advance position.
 type reserveDrone struct {
 	drone     solver.Drone
 	ready     time.Time
@@ -52,7 +52,7 @@ func (p *Planner) standby(r Result) []solver.Standby {
 	}
 	usable, plan := r.Usable(), r.Plan
 	f := newDirectFlights(&usable)
-	s := &standby{directFlights: f, positions: p.demand.positions(f), missions: standbyByDrone(&usable), slots: freeSlots(&usable)}
+	s := &standby{directFlights: f, advance: p.demand.advancePositions(f), missions: standbyByDrone(&usable), slots: freeSlots(&usable)}
 	serves := map[string]bool{}
 	for _, r := range plan.Routes {
 		serves[r.DroneID] = true
@@ -87,7 +87,7 @@ func standbyByDrone(p *solver.Problem) map[string]*solver.StandbyMission {
 	return byDrone
 }
 
-// stays reports whether a drone waits at a position or flies to one, and decides what such a
+// stays reports whether a drone waits at an advance position or flies to one, and decides what such a
 // drone does next. It is called home to charge when it could serve less than half of the
 // orders to come. While it is needed it waits on.
 func (s *standby) stays(d *solver.Drone) bool {
@@ -96,11 +96,11 @@ func (s *standby) stays(d *solver.Drone) bool {
 		return false
 	}
 	at := current.Stops[0]
-	k := slices.IndexFunc(s.positions, func(p position) bool { return metres(p.at, at.At) < samePlaceMetres })
+	k := slices.IndexFunc(s.advance, func(p advancePosition) bool { return metres(p.at, at.At) < samePointMetres })
 	if k < 0 {
 		return true // its warehouse was deleted: it comes home when its wait ends
 	}
-	p := &s.positions[k]
+	p := &s.advance[k]
 	if left := d.BatteryPercent - metres(d.At, p.at)/1000*d.ConsumptionWith(0); left < p.half {
 		s.callHome(d, max(fullPercent, min(100, p.enough+sparePercent)))
 		return true
@@ -140,7 +140,7 @@ func freeSlots(p *solver.Problem) map[string]int {
 	for _, s := range p.StandbyMissions {
 		for _, stop := range s.Stops {
 			for _, d := range p.Depots {
-				if stop.Kind == solver.Charge && metres(stop.At, d.At) < samePlaceMetres && d.ChargingSlots > 0 {
+				if stop.Kind == solver.Charge && metres(stop.At, d.At) < samePointMetres && d.ChargingSlots > 0 {
 					free[d.ID]--
 				}
 			}
@@ -153,7 +153,7 @@ func (s *standby) waitAt(at solver.Location) solver.Stop {
 	return solver.Stop{Kind: solver.Wait, At: at, Until: s.problem.Now.Add(standbyWait)}
 }
 
-// fill sends free drones to the positions that lack some, the emptiest first. Each gets the
+// fill sends free drones to the advance positions that lack some, the emptiest first. Each gets the
 // drone with the shortest detour.
 func (s *standby) fill(free []reserveDrone) {
 	for sent := 0; sent < maxSent; {
@@ -161,7 +161,7 @@ func (s *standby) fill(free []reserveDrone) {
 		if k < 0 {
 			return
 		}
-		p := &s.positions[k]
+		p := &s.advance[k]
 		i := s.cheapest(free, p)
 		if i < 0 || !s.add(free[i], s.waitAt(p.at)) {
 			p.need = p.have
@@ -173,10 +173,10 @@ func (s *standby) fill(free []reserveDrone) {
 	}
 }
 
-// emptiest is the position that lacks the greatest share of its drones; -1 if none lacks any.
+// emptiest is the advance position that lacks the greatest share of its drones; -1 if none lacks any.
 func (s *standby) emptiest() int {
 	k, most := -1, 0.0
-	for i, p := range s.positions {
+	for i, p := range s.advance {
 		if lack := float64(p.need-p.have) / float64(max(1, p.need)); lack > most {
 			k, most = i, lack
 		}
@@ -184,9 +184,9 @@ func (s *standby) emptiest() int {
 	return k
 }
 
-// cheapest is the drone with the shortest detour to a position, of those with enough charge;
+// cheapest is the drone with the shortest detour to an advance position, of those with enough charge;
 // -1 if there is none.
-func (s *standby) cheapest(free []reserveDrone, p *position) int {
+func (s *standby) cheapest(free []reserveDrone, p *advancePosition) int {
 	best, least := -1, math.Inf(1)
 	for i := range free {
 		d := &free[i].drone

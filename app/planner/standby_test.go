@@ -13,11 +13,11 @@ import (
 	"github.com/dronefleet/dronefleet/solver/check"
 )
 
-// positioning is a planner that sends drones to positions.
-func positioning(t interface{ Error(...any) }) *planner.Planner {
+// withAdvance is a planner that sends drones to advance positions.
+func withAdvance(t interface{ Error(...any) }) *planner.Planner {
 	return planner.New(planner.Config{
-		Options: solver.Options{Iterations: 50, Workers: 1}, Position: true,
-		Refused: func(_ solver.Problem, fault error) { t.Error(fault) },
+		Options: solver.Options{Iterations: 50, Workers: 1}, Advance: true,
+		Refused: func(_ solver.Problem, broken error) { t.Error(broken) },
 	}, time.Now)
 }
 
@@ -25,7 +25,7 @@ func positioning(t interface{ Error(...any) }) *planner.Planner {
 // remembers the orders.
 func busyTown(t *testing.T, drones int) (*town, *planner.Planner) {
 	t.Helper()
-	w, p := newTown(drones), positioning(t)
+	w, p := newTown(drones), withAdvance(t)
 	for i := range w.drones {
 		w.drones[i].SupportsAmendments, w.drones[i].SupportsStandby, w.drones[i].Battery = true, true, 100
 	}
@@ -64,7 +64,7 @@ func (w *town) onStandby(d domain.Decision, at domain.Position, battery float64)
 
 // F-AMD-06: drones that nobody needs wait where CRITICAL orders are expected, no more than a
 // quarter of them, and no more in one cycle than the next can correct.
-func TestPlanner_SendsDronesToPositions(t *testing.T) {
+func TestPlanner_SendsDronesToAdvancePositions(t *testing.T) {
 	w, p := busyTown(t, 12)
 	result, decisions := w.next(t, p)
 	if n := len(decisions); n != 3 || len(result.Plan.Standby) != n {
@@ -86,7 +86,7 @@ func TestPlanner_SendsDronesToPositions(t *testing.T) {
 
 // F-AMD-06: only drones that say so take missions without orders, and only if there was
 // demand and --position is set.
-func TestPlanner_SendsNobodyToPositionsWithoutReason(t *testing.T) {
+func TestPlanner_SendsNobodyToAdvancePositionsWithoutReason(t *testing.T) {
 	w, p := busyTown(t, 12)
 	for i := range w.drones {
 		w.drones[i].SupportsStandby = false
@@ -98,7 +98,7 @@ func TestPlanner_SendsNobodyToPositionsWithoutReason(t *testing.T) {
 	for i := range fresh.drones {
 		fresh.drones[i].SupportsStandby = true
 	}
-	if _, decisions := fresh.next(t, positioning(t)); len(decisions) != 0 {
+	if _, decisions := fresh.next(t, withAdvance(t)); len(decisions) != 0 {
 		t.Errorf("without any order yet: %+v", decisions)
 	}
 	w.order("C", domain.PriorityCritical, north(6, 0), 0)
@@ -134,7 +134,7 @@ func TestPlanner_SendsDronesWhereThePastExpectsThem(t *testing.T) {
 	}
 	south := north(-3, 0)
 	sent := func(learned domain.Demand) (at []domain.Position) {
-		p := positioning(t)
+		p := withAdvance(t)
 		p.Learn(learning.Estimates{Demand: learning.EstimateDemand(learned)})
 		snap := w.snapshot()
 		snap.CycleID = "C"
@@ -154,14 +154,14 @@ func TestPlanner_SendsDronesWhereThePastExpectsThem(t *testing.T) {
 	for h := range d.Hours {
 		d.Hours[h] = domain.HourDemand{Hours: 100, Orders: [3]float64{0, 0, 3000}}
 	}
-	place := func(km float64, standard, critical float64) domain.PlaceDemand {
-		return domain.PlaceDemand{Position: north(km, 0), Orders: [3]float64{standard, 0, critical}, ProductType: "BLOOD"}
+	point := func(km float64, standard, critical float64) domain.PointDemand {
+		return domain.PointDemand{Position: north(km, 0), Orders: [3]float64{standard, 0, critical}, ProductType: "BLOOD"}
 	}
-	d.Places = []domain.PlaceDemand{place(6, 500, 0), place(7, 400, 0), place(-6, 0, 300)}
+	d.Points = []domain.PointDemand{point(6, 500, 0), point(7, 400, 0), point(-6, 0, 300)}
 	if at := sent(d); len(at) == 0 || slices.ContainsFunc(at, func(p domain.Position) bool { return p != south }) {
 		t.Errorf("CRITICAL orders come in the south: sent to %v", at)
 	}
-	d.Places = []domain.PlaceDemand{place(6, 0, 300), place(-6, 500, 1)}
+	d.Points = []domain.PointDemand{point(6, 0, 300), point(-6, 500, 1)}
 	if at := sent(d); len(at) == 0 || slices.Contains(at, south) {
 		t.Errorf("CRITICAL orders come in the north: sent to %v", at)
 	}
@@ -223,7 +223,7 @@ func TestPlanner_LeavesDronesOnStandby(t *testing.T) {
 }
 
 // F-AMD-06: a drone on its way home with the charge for it waits instead.
-func TestPlanner_SendsDronesOnTheirWayHomeToPositions(t *testing.T) {
+func TestPlanner_SendsDronesOnTheirWayHomeToAdvancePositions(t *testing.T) {
 	w, p := busyTown(t, 12)
 	w.next(t, p) // it learns how many drones there are
 	w.drones = nil
@@ -292,9 +292,9 @@ func TestCheck_RefusesBrokenStandby(t *testing.T) {
 			plan.Standby[i].Stops = slices.Clone(plan.Standby[i].Stops)
 		}
 		spoil(&problem, plan.Standby)
-		fault := check.Plan(problem, plan)
-		if fault == nil || !slices.ContainsFunc(fault.(check.Faults), func(f check.Fault) bool { return f.Rule == rule }) {
-			t.Errorf("%s: found %v", rule, fault)
+		broken := check.Plan(problem, plan)
+		if broken == nil || !slices.ContainsFunc(broken.(check.Violations), func(f check.Violation) bool { return f.Rule == rule }) {
+			t.Errorf("%s: found %v", rule, broken)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestPlan_AsTextAndGeoJSON(t *testing.T) {
 		Orders:     []solver.Order{blood("O1", 48.86, 2.36), blood("FAR", 52, 2.36), blood("NOWHERE", math.NaN(), 0)},
 	}
 	plan := solve(t, p)
-	var text, places bytes.Buffer
+	var text, geojson bytes.Buffer
 	if err := planview.WriteText(&text, p, plan); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestPlan_AsTextAndGeoJSON(t *testing.T) {
 			t.Errorf("the plan lacks %q:\n%s", want, &text)
 		}
 	}
-	if err := planview.WriteGeoJSON(&places, p, plan); err != nil {
+	if err := planview.WriteGeoJSON(&geojson, p, plan); err != nil {
 		t.Fatal(err)
 	}
 	var collection struct {
@@ -78,8 +78,8 @@ func TestPlan_AsTextAndGeoJSON(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(places.Bytes(), &collection); err != nil || collection.Type != "FeatureCollection" {
-		t.Fatalf("%v:\n%s", err, &places)
+	if err := json.Unmarshal(geojson.Bytes(), &collection); err != nil || collection.Type != "FeatureCollection" {
+		t.Fatalf("%v:\n%s", err, &geojson)
 	}
 	kinds := map[string]int{}
 	for _, f := range collection.Features {

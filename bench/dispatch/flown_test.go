@@ -67,8 +67,8 @@ func TestMeet_RefusesAFaultyPlan(t *testing.T) {
 		"unknown drone": {[]flownRoute{{DroneID: "X"}}, `droneId "X" is not in the problem`},
 	} {
 		v := &rival{name: "rival", routes: map[problem][]flownRoute{r.problem: tt.routes}}
-		if note := v.meet(r, p); !strings.Contains(note, tt.want) || (v.faults == 0) != (name == "our own") {
-			t.Errorf("%s: %q, %d faults; want %q", name, note, v.faults, tt.want)
+		if note := v.meet(r, p); !strings.Contains(note, tt.want) || (v.violations == 0) != (name == "our own") {
+			t.Errorf("%s: %q, %d violations; want %q", name, note, v.violations, tt.want)
 		}
 	}
 }

@@ -3,7 +3,7 @@
 //
 //	go run ./bench/dispatch [--drones 100 --orders 500] --instances 10 --time 8s --seed N [--json FILE]
 //
-// Every plan passes solver/check; a faulty one makes the command fail. Nothing
+// Every plan passes solver/check; an invalid one makes the command fail. Nothing
 // imports this package.
 package main
 
@@ -56,10 +56,10 @@ type row struct {
 	FirstMs   float64          `json:"firstPlanMs"`
 	ElapsedMs float64          `json:"elapsedMs"`
 	Steps     int64            `json:"iterations"`
-	Fault     string           `json:"fault,omitempty"`
+	Violation string           `json:"violation,omitempty"`
 	Plan      *solver.Plan     `json:"plan,omitempty"`
 
-	reports []solver.Progress
+	progress []solver.Progress
 }
 
 func main() {
@@ -108,7 +108,7 @@ func run(ctx context.Context, f flags) error {
 			}
 		}
 		sum.print()
-		return sum.faulty()
+		return sum.invalid()
 	})
 }
 
@@ -157,19 +157,19 @@ func solve(ctx context.Context, f flags, p solver.Problem, instance, seed uint64
 	if f.CPU {
 		o.Clock = measure.ProcessorClock(f.Workers)
 	}
-	var reports []solver.Progress
-	o.Progress = func(p solver.Progress) { reports = append(reports, p) }
+	var progress []solver.Progress
+	o.Progress = func(p solver.Progress) { progress = append(progress, p) }
 	start := o.Clock()
 	plan, err := solver.Solve(ctx, p, o)
 	elapsed := o.Clock().Sub(start)
 	r := row{problem: f.problem(instance), Seed: seed, Objective: plan.Objective,
 		Scalar: plan.Objective.ReferenceScalar(), FirstMs: ms(plan.Stats.FirstPlan), ElapsedMs: ms(elapsed),
-		Steps: plan.Stats.Iterations, Plan: &plan, reports: reports}
+		Steps: plan.Stats.Iterations, Plan: &plan, progress: progress}
 	if err != nil {
-		r.Fault = err.Error()
+		r.Violation = err.Error()
 	}
 	if err := check.Plan(p, plan); err != nil {
-		r.Fault = err.Error()
+		r.Violation = err.Error()
 	}
 	return r
 }
@@ -188,7 +188,7 @@ type summary struct {
 // prints it if verbose.
 func (s *summary) add(r row, p solver.Problem, best *row, verbose bool) {
 	s.rows = append(s.rows, r)
-	note := r.Fault
+	note := r.Violation
 	if best != nil {
 		a, b := r.Objective, best.Objective
 		switch {
@@ -226,9 +226,9 @@ func (s *summary) print() {
 		}
 		elapsed, first = append(elapsed, r.ElapsedMs), append(first, r.FirstMs)
 	}
-	fmt.Fprintf(cli.Stdout, "%d runs: missed %v, %.3f km, reference scalar %.0f, first plan p50 %.1f max %.1f ms, total p50 %.1f p99 %.1f max %.1f ms, faults %d\n",
+	fmt.Fprintf(cli.Stdout, "%d runs: missed %v, %.3f km, reference scalar %.0f, first plan p50 %.1f max %.1f ms, total p50 %.1f p99 %.1f max %.1f ms, violations %d\n",
 		len(s.rows), missed, km, scalar, quantile(first, 0.5), quantile(first, 1),
-		quantile(elapsed, 0.5), quantile(elapsed, 0.99), quantile(elapsed, 1), s.faults())
+		quantile(elapsed, 0.5), quantile(elapsed, 0.99), quantile(elapsed, 1), s.violations())
 	if s.same+s.behind > 0 {
 		fmt.Fprintf(cli.Stdout, "against the long run: same missed and unserved %d, worse %d; distance gap mean %.3f %%, worst %.3f %%\n",
 			s.same, s.behind, mean(s.gaps), quantile(s.gaps, 1))
@@ -238,21 +238,21 @@ func (s *summary) print() {
 	}
 }
 
-func (s *summary) faults() (n int) {
+func (s *summary) violations() (n int) {
 	for _, rival := range s.rivals {
-		n += rival.faults
+		n += rival.violations
 	}
 	for _, r := range s.rows {
-		if r.Fault != "" {
+		if r.Violation != "" {
 			n++
 		}
 	}
 	return n
 }
 
-// faulty returns an error if the checker refused a plan.
-func (s *summary) faulty() error {
-	if n := s.faults(); n > 0 {
+// invalid returns an error if the checker refused a plan.
+func (s *summary) invalid() error {
+	if n := s.violations(); n > 0 {
 		return fmt.Errorf("%d plans break a rule; the rows name the rule", n)
 	}
 	return nil

@@ -36,7 +36,7 @@ type rival struct {
 	// and, where that is equal, percent of its distance saved.
 	missed, ours [model.PriorityCount]int
 	saved        []float64
-	faults       int // plans that break a rule
+	violations   int // plans that break a rule
 }
 
 // readRivals reads the rows of each file and keeps the best of each instance.
@@ -91,7 +91,7 @@ func (v *rival) meet(r row, p solver.Problem) string {
 	}
 	// The search reports only now and then: it passes the rival at that time or
 	// before.
-	for _, p := range r.reports {
+	for _, p := range r.progress {
 		if p.Objective.ReferenceScalar() < theirs {
 			v.passed = append(v.passed, ms(p.Elapsed))
 			return fmt.Sprintf(" passes %s by %.0f ms, %.1f %% better in the end", v.name, ms(p.Elapsed), better)
@@ -111,7 +111,7 @@ func (v *rival) meetRoutes(r row, p solver.Problem, routes []flownRoute) string 
 		err = check.Plan(p, theirs)
 	}
 	if err != nil {
-		v.faults++
+		v.violations++
 		return fmt.Sprintf(" %s: %v", v.name, err)
 	}
 	v.met++
@@ -133,8 +133,8 @@ func (v *rival) meetRoutes(r row, p solver.Problem, routes []flownRoute) string 
 
 func (v *rival) print() {
 	if len(v.routes) > 0 {
-		fmt.Fprintf(cli.Stdout, "against %s: %d runs, worse in %d, missed in time %v where it missed %v; %d equal in that, km less mean %.1f %%, least %.1f %%; faults %d\n",
-			v.name, v.met, v.behind, v.ours, v.missed, len(v.saved), mean(v.saved), quantile(v.saved, 0), v.faults)
+		fmt.Fprintf(cli.Stdout, "against %s: %d runs, worse in %d, missed in time %v where it missed %v; %d equal in that, km less mean %.1f %%, least %.1f %%; violations %d\n",
+			v.name, v.met, v.behind, v.ours, v.missed, len(v.saved), mean(v.saved), quantile(v.saved, 0), v.violations)
 		return
 	}
 	fmt.Fprintf(cli.Stdout, "against %s: %d runs, worse in %d, better by median %.1f %%, least %.1f %%, passed in %d by p50 %.0f max %.0f ms\n",

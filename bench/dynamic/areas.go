@@ -101,9 +101,9 @@ func (c *command) shared(ctx context.Context, l layout, seed uint64) (plannersim
 		World: l.world, Amend: c.Amend, Standby: c.Amend && c.Position,
 	}
 	cfg := planner.Config{
-		Options:  solver.Options{Iterations: c.Iterations, Seed: seed},
-		Params:   solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
-		Position: day.Standby,
+		Options: solver.Options{Iterations: c.Iterations, Seed: seed},
+		Params:  solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
+		Advance: day.Standby,
 	}
 	return plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
 }

@@ -44,7 +44,7 @@ type judgeFlags struct {
 }
 
 // check refuses what judged runs cannot use.
-func (f *judgeFlags) check(r *config.Report) {
+func (f *judgeFlags) check(r *config.Refuser) {
 	for _, load := range f.Load {
 		if !(load > 0 && load <= 100) {
 			r.Refuse("load", "has %v; give shares of the capacity above 0, such as 0.5,1,2", load)
@@ -214,7 +214,7 @@ func (c *command) day(in cell, seed uint64) plannersim.Scenario {
 
 func (c *command) judgeOne(ctx context.Context, in cell, seed uint64, v rival) (judgedRun, error) {
 	day := c.day(in, seed)
-	day.CriticalOnly, day.Amend, day.Standby = v.criticalOnly, v.amends, v.positions
+	day.CriticalOnly, day.Amend, day.Standby = v.criticalOnly, v.amends, v.advance
 	r, err := v.run(ctx, day, effort{c.Iterations, c.BoundSteps, seed})
 	row := judgedRun{
 		City: in.city.name, Load: in.load, PerMinute: in.perMinute, Seed: seed, Rival: v.name,
@@ -233,17 +233,17 @@ func (c *command) cells(ctx context.Context) ([]cell, error) {
 		return nil, err
 	}
 	var list []cell
-	for _, place := range cities {
+	for _, town := range cities {
 		if len(c.Load) == 0 {
-			list = append(list, cell{city: place, perMinute: c.OrdersPerMinute})
+			list = append(list, cell{city: town, perMinute: c.OrdersPerMinute})
 			continue
 		}
-		capacity, err := c.capacity(ctx, place)
+		capacity, err := c.capacity(ctx, town)
 		if err != nil {
-			return nil, fmt.Errorf("capacity of %s: %w", place.name, err)
+			return nil, fmt.Errorf("capacity of %s: %w", town.name, err)
 		}
 		for _, load := range c.Load {
-			list = append(list, cell{place, load, load * capacity})
+			list = append(list, cell{town, load, load * capacity})
 		}
 	}
 	return list, nil
@@ -260,10 +260,10 @@ const (
 
 // capacity is how many orders a minute the fleet delivers when orders never run out, with
 // the search that plans all it can.
-func (c *command) capacity(ctx context.Context, place city) (float64, error) {
+func (c *command) capacity(ctx context.Context, town city) (float64, error) {
 	delivered := [2]int{}
 	err := c.inParallel(ctx, 2, func(ctx context.Context, i int) error {
-		day := c.day(cell{city: place, perMinute: saturation * float64(c.Drones)}, capacitySeed)
+		day := c.day(cell{city: town, perMinute: saturation * float64(c.Drones)}, capacitySeed)
 		day.Duration, day.Quiet, day.Shocks, day.Failures = saturated/time.Duration(i+1), 0, nil, plannersim.Failures{}
 		cfg := planner.Config{Options: solver.Options{Iterations: c.Iterations}, Params: service, Immediate: true}
 		r, err := plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
@@ -271,7 +271,7 @@ func (c *command) capacity(ctx context.Context, place city) (float64, error) {
 		return err
 	})
 	capacity := float64(delivered[0]-delivered[1]) / (saturated / 2).Minutes()
-	fmt.Fprintf(os.Stderr, "%s: %d drones deliver %.1f orders a minute when saturated\n", place.name, c.Drones, capacity)
+	fmt.Fprintf(os.Stderr, "%s: %d drones deliver %.1f orders a minute when saturated\n", town.name, c.Drones, capacity)
 	if err == nil && capacity <= 0 {
 		err = errors.New("the saturated fleet delivers nothing; give more --drones")
 	}

@@ -103,7 +103,7 @@ func main() {
 }
 
 // Check implements config.Checker.
-func (c *command) Check(r *config.Report) {
+func (c *command) Check(r *config.Refuser) {
 	if len(c.Seeds) == 0 {
 		r.Refuse("seeds", "is empty; give whole numbers of 0 or more, such as 1,2,3")
 	}
@@ -153,7 +153,7 @@ func (c *command) Run(ctx context.Context) error {
 	var outcomes []outcome
 	var lost, broken []uint64
 	for _, seed := range c.Seeds {
-		critical := map[string]devrun.PriorityReport{}
+		critical := map[string]devrun.PrioritySummary{}
 		for _, m := range compared {
 			o, err := run(ctx, m, seed)
 			if err = errors.Join(err, ctx.Err()); err != nil {
@@ -192,7 +192,7 @@ func (c *command) real(ctx context.Context, m method, seed uint64) (outcome, err
 	r, err := devrun.Run(ctx, devrun.Config{
 		Duration: time.Duration(float64(c.Simulated) / c.Speed), Drones: c.Drones, Hz: 1, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: seed, SolveLimit: time.Second, Iterations: c.Iterations, Strategy: m.strategy,
-		NoPositions: !c.Position, Out: io.Discard, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		NoAdvance: !c.Position, Out: io.Discard, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	churn := 0
 	for _, n := range r.MissionsFailed {

@@ -25,20 +25,20 @@ func (c *command) offline(ctx context.Context, m method, seed uint64) (outcome, 
 		Options:   solver.Options{Iterations: c.Iterations, Strategy: m.strategy, Seed: seed},
 		Params:    solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
 		Immediate: m.immediate,
-		Position:  day.Standby,
-		Refused:   func(_ solver.Problem, fault error) { refused = fault },
+		Advance:   day.Standby,
+		Refused:   func(_ solver.Problem, broken error) { refused = broken },
 	}
 	r, err := plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
 	if err == nil && refused != nil {
 		err = fmt.Errorf("the checker refused a plan: %w", refused)
 	}
 	o := outcome{
-		Planner: m.name, Seed: seed, Priorities: map[string]devrun.PriorityReport{}, FlownKm: r.PlannedKm, Delivered: r.Delivered,
+		Planner: m.name, Seed: seed, Priorities: map[string]devrun.PrioritySummary{}, FlownKm: r.PlannedKm, Delivered: r.Delivered,
 		Missions: r.Missions, Cycles: r.Cycles,
 	}
 	for _, priority := range domain.Priorities {
 		k := r.Priorities[priority]
-		o.Priorities[priority.String()] = devrun.PriorityReport{
+		o.Priorities[priority.String()] = devrun.PrioritySummary{
 			Created: k.Created, Delivered: k.Delivered, OnTime: k.OnTime, Late: k.Late,
 			MeanWaitSeconds: k.Wait.Seconds(), MeanLatenessSeconds: k.Lateness.Seconds(), OldestSeconds: k.Oldest.Seconds(),
 		}

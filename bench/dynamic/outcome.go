@@ -8,16 +8,16 @@ import (
 
 // outcome is how one method served one world.
 type outcome struct {
-	Planner    string                           `json:"planner"`
-	Seed       uint64                           `json:"seed"`
-	Priorities map[string]devrun.PriorityReport `json:"priorities"`
-	FlownKm    float64                          `json:"flownKm"`
-	Delivered  int                              `json:"delivered"`
-	Missions   int                              `json:"missions"`
-	Churn      int                              `json:"missionsFailed"`
-	Cycles     int                              `json:"cycles"`
-	Violations int                              `json:"violations"`
-	Behind     bool                             `json:"behind"` // the machine did not keep up
+	Planner    string                            `json:"planner"`
+	Seed       uint64                            `json:"seed"`
+	Priorities map[string]devrun.PrioritySummary `json:"priorities"`
+	FlownKm    float64                           `json:"flownKm"`
+	Delivered  int                               `json:"delivered"`
+	Missions   int                               `json:"missions"`
+	Churn      int                               `json:"missionsFailed"`
+	Cycles     int                               `json:"cycles"`
+	Violations int                               `json:"violations"`
+	Behind     bool                              `json:"behind"` // the machine did not keep up
 }
 
 var header = fmt.Sprintf("%-5s %-10s %24s %24s %24s %7s %8s %5s %10s %6s", "seed", "planner", "CRITICAL", "HIGH", "STANDARD", "km/del.", "ord/mis.", "churn", "oldest min", "broken")
@@ -40,7 +40,7 @@ func (o outcome) row(seed string) string {
 
 // total is the row for all worlds of a method.
 func total(name string, outcomes []outcome) string {
-	sum := outcome{Planner: name, Priorities: map[string]devrun.PriorityReport{}}
+	sum := outcome{Planner: name, Priorities: map[string]devrun.PrioritySummary{}}
 	for _, o := range outcomes {
 		if o.Planner != name {
 			continue

@@ -24,8 +24,8 @@ type rival struct {
 	// criticalOnly says that it serves CRITICAL orders alone; amends, that it may change
 	// missions under way.
 	criticalOnly, amends bool
-	// positions says that drones may wait at advance positions.
-	positions bool
+	// advance says that drones may wait at advance positions.
+	advance bool
 }
 
 // effort is how much a rival searches, in steps, and the seed of its search.
@@ -43,9 +43,9 @@ const (
 
 // rivals lists all.
 var rivals = []rival{
-	{name: "planner", run: planned(solver.SISR, false), amends: true, positions: true},
+	{name: "planner", run: planned(solver.SISR, false), amends: true, advance: true},
 	{name: "at the depot", run: planned(solver.SISR, false), amends: true},
-	{name: learnedName, run: withLearnedPace, amends: true, positions: true},
+	{name: learnedName, run: withLearnedPace, amends: true, advance: true},
 	{name: "idle only", run: planned(solver.SISR, false)},
 	{name: "search", run: planned(solver.SISR, true)},
 	{name: "search with 8 kept", run: withFixedReserve},
@@ -69,8 +69,8 @@ func plannedWith(strategy solver.Strategy, immediate bool, learned func(planners
 	return func(ctx context.Context, day plannersim.Scenario, e effort) (plannersim.Result, error) {
 		var refused error
 		cfg := planner.Config{
-			Options: solver.Options{Iterations: e.iterations, Strategy: strategy, Seed: e.seed}, Params: service, Immediate: immediate, Position: day.Standby,
-			Learned: learned(day), Refused: func(_ solver.Problem, fault error) { refused = fault },
+			Options: solver.Options{Iterations: e.iterations, Strategy: strategy, Seed: e.seed}, Params: service, Immediate: immediate, Advance: day.Standby,
+			Learned: learned(day), Refused: func(_ solver.Problem, broken error) { refused = broken },
 		}
 		r, err := plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
 		if err == nil && refused != nil {
@@ -129,7 +129,7 @@ func (f *fixedReserve) solve(ctx context.Context, p solver.Problem, warm *solver
 	opts := f.opts
 	opts.Warm = warm
 	var refused error
-	plan, err := planner.SolveChecked(ctx, p, opts, func(_ solver.Problem, fault error) { refused = fault })
+	plan, err := planner.SolveChecked(ctx, p, opts, func(_ solver.Problem, broken error) { refused = broken })
 	return plan, errors.Join(err, refused)
 }
 

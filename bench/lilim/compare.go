@@ -44,7 +44,7 @@ func compare(f flags) error {
 			case !ok:
 				fmt.Fprintf(cli.Stdout, " %18s", "-")
 			case r.Error != "":
-				fmt.Fprintf(cli.Stdout, " %18s", "fault")
+				fmt.Fprintf(cli.Stdout, " %18s", "violation")
 			default:
 				fmt.Fprintf(cli.Stdout, " %5d / %10.2f", r.Vehicles, r.Distance)
 			}

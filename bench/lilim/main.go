@@ -4,7 +4,7 @@
 //	go run ./bench/lilim --dir DIR [--instances GLOB] --time 8s --seed N [--json FILE]
 //
 // Every solution is replayed by a checker that shares no formula with the engine;
-// a faulty one makes the command fail. Nothing imports this package.
+// an invalid one makes the command fail. Nothing imports this package.
 package main
 
 import (
@@ -89,7 +89,7 @@ func run(ctx context.Context, f flags) error {
 			all = append(all, sum)
 		}
 		all.print()
-		return all.faulty()
+		return all.invalid()
 	})
 }
 
@@ -186,11 +186,11 @@ func (r *row) readBest(in *lilim.Instance, path string) error {
 
 // summary adds up one seed.
 type summary struct {
-	rows, exact, faults    int
-	vehicles, bestVehicles int
-	gap, worst             float64
-	compared               int
-	slowest                int64
+	rows, exact, violations int
+	vehicles, bestVehicles  int
+	gap, worst              float64
+	compared                int
+	slowest                 int64
 }
 
 // add counts a row and, if verbose, prints it.
@@ -202,7 +202,7 @@ func (s *summary) add(r row, verbose bool) {
 	gap, mark := 0.0, ""
 	switch {
 	case r.Error != "":
-		s.faults++
+		s.violations++
 		mark = r.Error
 	case r.BestVehicles == 0:
 	default:
@@ -236,22 +236,22 @@ func when(ms *int64) string {
 func (s *summary) meanGap() float64 { return s.gap / float64(max(1, s.compared)) }
 
 func (s *summary) print(seed uint64) {
-	fmt.Fprintf(cli.Stdout, "seed %d: %d instances, vehicles %d (best known %d), exact %d, distance gap at equal vehicles mean %.4f %%, worst %.3f %%, faults %d, slowest %d ms\n",
-		seed, s.rows, s.vehicles, s.bestVehicles, s.exact, s.meanGap(), s.worst, s.faults, s.slowest)
+	fmt.Fprintf(cli.Stdout, "seed %d: %d instances, vehicles %d (best known %d), exact %d, distance gap at equal vehicles mean %.4f %%, worst %.3f %%, violations %d, slowest %d ms\n",
+		seed, s.rows, s.vehicles, s.bestVehicles, s.exact, s.meanGap(), s.worst, s.violations, s.slowest)
 }
 
 // seeds are the summaries of several seeds.
 type seeds []summary
 
-// faulty returns an error if the checker refused a solution or an instance has
+// invalid returns an error if the checker refused a solution or an instance has
 // none.
-func (all seeds) faulty() error {
-	rows, faults := 0, 0
+func (all seeds) invalid() error {
+	rows, violations := 0, 0
 	for _, s := range all {
-		rows, faults = rows+s.rows, faults+s.faults
+		rows, violations = rows+s.rows, violations+s.violations
 	}
-	if faults > 0 {
-		return fmt.Errorf("%d of %d solutions are missing or break a rule; the rows name the rule", faults, rows)
+	if violations > 0 {
+		return fmt.Errorf("%d of %d solutions are missing or break a rule; the rows name the rule", violations, rows)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ type command struct {
 }
 
 // Check implements config.Checker.
-func (c *command) Check(r *config.Report) {
+func (c *command) Check(r *config.Refuser) {
 	for _, text := range c.Store {
 		if _, err := connect.ParseLockStore(text); err != nil {
 			r.Refuse("store", "%s", err)
@@ -234,7 +234,7 @@ func measureOne(ctx context.Context, w io.Writer, dial dialer, r run) error {
 	for i := range resources {
 		handOvers += resources[i].handOvers
 	}
-	report(w, r, latencies, elapsed, handOvers, requests.Load())
+	printRun(w, r, latencies, elapsed, handOvers, requests.Load())
 	for worker, l := range latencies {
 		if len(l) == 0 {
 			return fmt.Errorf("worker %d starved: it never got a lock", worker+1)
@@ -262,7 +262,7 @@ func pair(ctx context.Context, b lock.Backend, key string, guarded *resource, wo
 	return took, nil
 }
 
-func report(w io.Writer, r run, latencies [][]time.Duration, elapsed time.Duration, handOvers int, requests int64) {
+func printRun(w io.Writer, r run, latencies [][]time.Duration, elapsed time.Duration, handOvers int, requests int64) {
 	fewest := len(latencies[0])
 	for _, l := range latencies {
 		fewest = min(fewest, len(l))

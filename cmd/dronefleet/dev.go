@@ -23,7 +23,7 @@ import (
 )
 
 type devCommand struct {
-	Duration        time.Duration  `help:"End with a report after this long, in real time; 0 runs until interrupted." default:"0" check:"min 0s"`
+	Duration        time.Duration  `help:"End with a summary after this long, in real time; 0 runs until interrupted." default:"0" check:"min 0s"`
 	Drones          int            `help:"Number of simulated drones." default:"40" check:"min 1 max 100000"`
 	Hz              float64        `help:"Reports per drone and simulated second." default:"1" check:"over 0 max 100"`
 	ChargingSlots   slots          `help:"How many drones can charge at once." default:"all" accepts:"1 to 1000000, or all"`
@@ -31,13 +31,13 @@ type devCommand struct {
 	Pace            float64        `help:"How fast drones fly, as a share of the speed that plans assume until they have learned the real one." default:"1" check:"over 0 max 2"`
 	Position        bool           `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge." default:"true" negatable:""`
 	Learn           bool           `help:"Learn speeds, stays, delays and demand from the past, and plan with them." default:"true" negatable:""`
-	OrdersPerMinute float64        `help:"Mean rate of new orders, in simulated time. The report says how many the fleet could carry." default:"3" check:"min 0 max 60000"`
+	OrdersPerMinute float64        `help:"Mean rate of new orders, in simulated time. The summary says how many the fleet could carry." default:"3" check:"min 0 max 60000"`
 	Speed           float64        `help:"Simulated seconds per second." default:"1" check:"min 1 max 1000"`
 	Seed            uint64         `help:"Seed of the simulated world; the same seed gives the same fleet and orders." default:"1"`
 	Solver          string         `help:"Planner: sisr, greedy or nearest." enum:"sisr,greedy,nearest" default:"sisr"`
 	SolveLimit      time.Duration  `help:"Search time of one cycle, in real time." default:"1s" check:"over 0s max 100s"`
 	DataDir         string         `help:"Keep the fleet in this directory, and resume the fleet that is there." placeholder:"DIR" type:"path"`
-	Report          string         `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
+	Report          string         `help:"Also write the summary to this file, as JSON." placeholder:"FILE" type:"path"`
 	FirestoreAddr   string         `help:"Address of the embedded Firestore; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
 	PubsubAddr      string         `help:"Address of the embedded Pub/Sub; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
 	HTTPAddr        string         `help:"Address of the HTTP API; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
@@ -50,7 +50,7 @@ type devCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *devCommand) Check(r *config.Report) {
+func (c *devCommand) Check(r *config.Refuser) {
 	c.CheckWatching(r)
 	c.config().Check(c.Duration, r.Refuse)
 	if err := httpapi.CheckOpenAddress(c.HTTPAddr); err != nil && !c.InsecureHTTP {
@@ -59,9 +59,9 @@ func (c *devCommand) Check(r *config.Report) {
 }
 
 // errInvariants is the error of a run that broke an invariant.
-var errInvariants = errors.New("invariants were violated; see the report")
+var errInvariants = errors.New("invariants were violated; see the summary")
 
-// Run runs the fleet, prints its report, and fails if an invariant broke.
+// Run runs the fleet, prints its summary, and fails if an invariant broke.
 func (c *devCommand) Run(ctx context.Context) error {
 	// A file that cannot be written must fail before the run, not after it.
 	out, err := cli.Create(c.Report)
@@ -72,7 +72,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 	console := os.Stdout
 	if closed(os.Stdout) {
 		if closed(os.Stderr) {
-			return errors.New("standard output and standard error are closed: nobody would see the run or its report")
+			return errors.New("standard output and standard error are closed: nobody would see the run or its summary")
 		}
 		console = os.Stderr
 		fmt.Fprintln(console, "Standard output is closed; printing to standard error.")
@@ -80,7 +80,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 	log := cli.Logging{LogLevel: c.LogLevel}.Logger(os.Stderr)
 	stopWatch := func(context.Context) {}
 	defer func() { stopWatch(context.WithoutCancel(ctx)) }()
-	report, err := devrun.Run(ctx, devrun.Config{
+	summary, err := devrun.Run(ctx, devrun.Config{
 		TraceTelemetry: c.TraceTelemetry, Watch: func(ctx context.Context, m *meter.Meter) (trace.TracerProvider, error) {
 			tracing, stop, err := c.Watch(ctx, "dronefleet-dev", m, log)
 			if err == nil {
@@ -88,24 +88,24 @@ func (c *devCommand) Run(ctx context.Context) error {
 			}
 			return tracing, err
 		},
-		ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoPositions: !c.Position,
+		ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoAdvance: !c.Position,
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
 		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.config(),
 		Out: console, Terminal: isatty.IsTerminal(console.Fd()) && os.Getenv("TERM") != "dumb", Log: log,
 	})
-	if err != nil && report.ElapsedSeconds == 0 {
+	if err != nil && summary.ElapsedSeconds == 0 {
 		return err
 	}
-	if unwritten := report.Print(console); unwritten != nil && err == nil {
-		err = errors.Join(err, fmt.Errorf("print the report: %w", unwritten))
+	if unwritten := summary.Print(console); unwritten != nil && err == nil {
+		err = errors.Join(err, fmt.Errorf("print the summary: %w", unwritten))
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	if unwritten := cmp.Or(encoder.Encode(report), out.Close()); unwritten != nil {
+	if unwritten := cmp.Or(encoder.Encode(summary), out.Close()); unwritten != nil {
 		err = errors.Join(err, fmt.Errorf("--report: %w", unwritten))
 	}
-	if len(report.Invariants.Violations) > 0 {
+	if len(summary.Invariants.Violations) > 0 {
 		err = errors.Join(err, errInvariants)
 	}
 	return err

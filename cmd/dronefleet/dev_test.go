@@ -60,8 +60,8 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
 }
 
-// F-API-02: a run that ends without a report keeps the report of the run before.
-func TestDev_KeepsTheFormerReport(t *testing.T) {
+// F-API-02: a run that ends without a summary keeps the summary of the run before.
+func TestDev_KeepsTheFormerSummary(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,7 +94,7 @@ func TestDev_FailsAtOnceWhenItCannotPrint(t *testing.T) {
 	}
 }
 
-// I8, F-API-02: a run whose fleet broke an invariant fails, and its report names the
+// I8, F-API-02: a run whose fleet broke an invariant fails, and its summary names the
 // invariant.
 func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
 	t.Parallel()
@@ -110,12 +110,12 @@ func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
 	}
 	p.Find(p.Stdout, "BROKEN, ")
 	p.Find(p.Stdout, "I8 order O1: ")
-	p.Find(p.Stderr, "dronefleet: invariants were violated; see the report")
+	p.Find(p.Stderr, "dronefleet: invariants were violated; see the summary")
 	if err := p.Cmd.Wait(); err == nil {
 		t.Error("the run succeeded")
 	}
-	var report struct{ Invariants struct{ Violations []string } }
-	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &report) != nil || len(report.Invariants.Violations) == 0 {
+	var summary struct{ Invariants struct{ Violations []string } }
+	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &summary) != nil || len(summary.Invariants.Violations) == 0 {
 		t.Errorf("the file holds %s, %v", text, err)
 	}
 }
@@ -145,7 +145,7 @@ func TestDev_PrintsToStandardErrorWhenItsOutputIsClosed(t *testing.T) {
 	run := exec.CommandContext(t.Context(), "sh", "-c", "exec "+dronefleet.Path(t)+" dev --drones 1 --duration 1s --http-addr off >&-")
 	run.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	out, err := run.CombinedOutput()
-	for _, want := range []string{"Standard output is closed", "Report after", "invariants  I1-I11 hold"} {
+	for _, want := range []string{"Standard output is closed", "Summary after", "invariants  I1-I11 hold"} {
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("printed %s (%v), want %q", out, err, want)
 		}

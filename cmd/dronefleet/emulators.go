@@ -28,7 +28,7 @@ type emulatorsCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *emulatorsCommand) Check(r *config.Report) {
+func (c *emulatorsCommand) Check(r *config.Refuser) {
 	for name, addr := range map[string]string{"firestore": c.Firestore, "pubsub": c.Pubsub} {
 		if err := config.CheckLoopback(addr); err != nil && !c.InsecureEmulators {
 			r.Refuse(name, "%q %s, or --insecure-emulators", addr, err)

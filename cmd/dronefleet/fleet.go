@@ -46,14 +46,14 @@ type fleetCommand struct {
 	CrashesPerHour  float64       `help:"Mean rate at which a random drone falls silent and deaf for 150 s, in the fleet's time." default:"0" check:"min 0 max 100000"`
 	ClockSkew       time.Duration `help:"Largest error of a drone's clock, either way." default:"0" check:"min 0s max 1h"`
 	Invariants      bool          `help:"At the end, read the whole fleet's documents and check the invariants of these drones and orders." default:"true" negatable:""`
-	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
+	Report          string        `help:"Also write the summary to this file, as JSON." placeholder:"FILE" type:"path"`
 }
 
 // maxFleetName leaves room for the number of a drone and the parts of other ids.
 const maxFleetName = 40
 
 // Check implements config.Checker.
-func (c *fleetCommand) Check(r *config.Report) {
+func (c *fleetCommand) Check(r *config.Refuser) {
 	c.CheckConnection(r)
 	emulated := c.FirestoreHost != "" && c.PubsubHost != ""
 	if !emulated && c.TestProject != c.Project {
@@ -82,7 +82,7 @@ func fitsSubscription(name string) bool {
 	return true
 }
 
-// Run runs drones and hospitals until interrupted, prints their report, and fails if an
+// Run runs drones and hospitals until interrupted, prints their summary, and fails if an
 // invariant broke.
 func (c *fleetCommand) Run(ctx context.Context) (err error) {
 	out, err := cli.Create(c.Report)
@@ -106,23 +106,23 @@ func (c *fleetCommand) Run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	report, err := devrun.RunFleet(ctx, atOnce, clients, clock, devrun.FleetConfig{
+	summary, err := devrun.RunFleet(ctx, atOnce, clients, clock, devrun.FleetConfig{
 		Name: cmp.Or(c.Name, "SIM-"+uuid.NewString()[:8]), Duration: c.Duration, LeaveWithin: c.LeaveWithin, Depots: depots, Warehouses: warehouses,
 		Drones: c.Drones, Hospitals: c.Hospitals, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute, CriticalPercent: c.CriticalPercent, HighPercent: c.HighPercent, Seed: c.Seed,
 		Network:        fleetsim.NetworkFaults{Lose: c.MessageLoss, Duplicate: c.Duplicate, Reorder: c.Reorder},
 		CrashesPerHour: c.CrashesPerHour, ClockError: c.ClockSkew, Check: c.Invariants,
 		Out: cli.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb", Log: c.Logger(os.Stderr),
 	})
-	if report.Name == "" {
+	if summary.Name == "" {
 		return err
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	err = errors.Join(err, report.Print(cli.Stdout))
-	if unwritten := cmp.Or(encoder.Encode(report), out.Close()); unwritten != nil {
+	err = errors.Join(err, summary.Print(cli.Stdout))
+	if unwritten := cmp.Or(encoder.Encode(summary), out.Close()); unwritten != nil {
 		err = errors.Join(err, fmt.Errorf("--report: %w", unwritten))
 	}
-	if report.Invariants != nil && len(report.Invariants.Violations) > 0 {
+	if summary.Invariants != nil && len(summary.Invariants.Violations) > 0 {
 		err = errors.Join(err, errInvariants)
 	}
 	return err

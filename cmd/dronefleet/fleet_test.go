@@ -97,18 +97,18 @@ func TestFleet_JoinsLeavesAndComesBack(t *testing.T) {
 	}
 	_ = second.Cmd.Wait() // killed
 	first.Interrupt()
-	var report struct {
+	var summary struct {
 		Orders     struct{ Created int }
 		Invariants struct {
 			Checked    int
 			Violations []string
 		}
 	}
-	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &report) != nil {
+	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &summary) != nil {
 		t.Fatalf("the file holds %s, %v", text, err)
 	}
-	if report.Orders.Created == 0 || report.Invariants.Checked == 0 || len(report.Invariants.Violations) > 0 {
-		t.Errorf("report %+v", report)
+	if summary.Orders.Created == 0 || summary.Invariants.Checked == 0 || len(summary.Invariants.Violations) > 0 {
+		t.Errorf("summary %+v", summary)
 	}
 	left, err := store.DronesOf(t.Context(), []domain.DroneID{"A-001", "A-002", "A-003", "A-004"})
 	if err != nil {

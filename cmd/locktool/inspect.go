@@ -74,7 +74,7 @@ type breakCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *breakCommand) Check(r *config.Report) {
+func (c *breakCommand) Check(r *config.Refuser) {
 	c.oneLock.Check(r)
 	if strings.TrimSpace(c.Reason) == "" {
 		r.Refuse("reason", "is empty; say why the lock must end")

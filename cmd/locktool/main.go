@@ -47,7 +47,7 @@ type storeFlag struct {
 }
 
 // Check implements config.Checker.
-func (c *storeFlag) Check(r *config.Report) {
+func (c *storeFlag) Check(r *config.Refuser) {
 	if _, err := connect.ParseLockStore(c.Store); err != nil {
 		r.Refuse("store", "%s", err)
 	}
@@ -61,7 +61,7 @@ type oneLock struct {
 }
 
 // Check implements config.Checker.
-func (c *oneLock) Check(r *config.Report) {
+func (c *oneLock) Check(r *config.Refuser) {
 	c.storeFlag.Check(r)
 	if _, err := lock.NormalizeKey(c.Key); err != nil {
 		r.Refuse("key", "%s", err)

@@ -30,7 +30,7 @@ type runCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *runCommand) Check(r *config.Report) {
+func (c *runCommand) Check(r *config.Refuser) {
 	c.oneLock.Check(r)
 	if c.TTL%time.Millisecond != 0 {
 		r.Refuse("ttl", "must be a whole number of milliseconds, such as 30s")

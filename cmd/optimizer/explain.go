@@ -31,7 +31,7 @@ type explainCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *explainCommand) Check(r *config.Report) {
+func (c *explainCommand) Check(r *config.Refuser) {
 	c.CheckConnection(r)
 	if err := domain.CheckID(c.Order); err != nil {
 		r.Refuse("order", "%q %s", c.Order, err)
@@ -43,7 +43,7 @@ func (c *explainCommand) Check(r *config.Report) {
 	checkAdded(r, "add-slots", c.AddSlots)
 }
 
-func checkAdded(r *config.Report, flag string, n int) {
+func checkAdded(r *config.Refuser, flag string, n int) {
 	if n < 0 || n > planner.MaxAdded {
 		r.Refuse(flag, "is %d; give 0 to %d", n, planner.MaxAdded)
 	}

@@ -121,12 +121,12 @@ func writeDemand(w io.Writer, d domain.Demand) {
 	}
 	fmt.Fprintf(w, "\norders by place")
 	columns(w, func(i int) string { return domain.Priorities[i].String() })
-	for _, p := range d.Places[:min(len(d.Places), mostListed)] {
+	for _, p := range d.Points[:min(len(d.Points), mostListed)] {
 		fmt.Fprintf(w, "\n%.4f, %.4f", p.Position.Lat, p.Position.Lon)
 		columns(w, func(i int) string { return fmt.Sprintf("%.1f", p.Orders[i]) })
 	}
 	fmt.Fprintln(w)
-	more(w, len(d.Places)-mostListed)
+	more(w, len(d.Points)-mostListed)
 }
 
 // columns writes a column for each priority, the most urgent first.

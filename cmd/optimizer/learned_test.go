@@ -32,7 +32,7 @@ func TestLearned_ShowsAndForgets(t *testing.T) {
 		Drones: map[domain.DroneID]domain.DroneTravel{"D1": {Flight: legs}},
 		Demand: domain.Demand{
 			Until: now, Hours: make([]domain.HourDemand, 24), Seen: 12,
-			Places: []domain.PlaceDemand{{Position: domain.Position{Lat: 48.85, Lon: 2.35}, Orders: [3]float64{3, 2, 1}}},
+			Points: []domain.PointDemand{{Position: domain.Position{Lat: 48.85, Lon: 2.35}, Orders: [3]float64{3, 2, 1}}},
 		},
 	}
 	l.Demand.Hours[9] = domain.HourDemand{Hours: 2, Orders: [3]float64{6, 4, 2}}

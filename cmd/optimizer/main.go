@@ -92,7 +92,7 @@ type cycles struct {
 }
 
 // Check implements config.Checker.
-func (c *cycles) Check(r *config.Report) {
+func (c *cycles) Check(r *config.Refuser) {
 	c.CheckConnection(r)
 	c.CheckLocks(r)
 	c.CheckWatching(r)
@@ -195,7 +195,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
 	cfg := dispatch.Config{
 		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
-		NoAmendments: !c.Amend, NoPositions: !c.Position, Limits: policy.Limits{TurnTime: c.TurnTime}, NoLearning: !c.Learn, Confidence: c.Confidence,
+		NoAmendments: !c.Amend, NoAdvance: !c.Position, Limits: policy.Limits{TurnTime: c.TurnTime}, NoLearning: !c.Learn, Confidence: c.Confidence,
 		Params: c.params(), AreaRadius: c.AreaRadius,
 		Holder: cli.Instance(), Tracing: tracing,
 	}

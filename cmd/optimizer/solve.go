@@ -49,7 +49,7 @@ type solveCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *solveCommand) Check(r *config.Report) {
+func (c *solveCommand) Check(r *config.Refuser) {
 	switch {
 	case c.In == "" && !r.Given("at"):
 		r.Refuse("in", "is empty; give --in=FILE or --at=TIME")
@@ -97,11 +97,11 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	}
 	cfg := dispatch.Config{
 		SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations,
-		Params: c.params(), NoAmendments: !c.Amend, NoPositions: !c.Position, Limits: policy.Limits{TurnTime: c.TurnTime}, Immediate: c.Immediate,
+		Params: c.params(), NoAmendments: !c.Amend, NoAdvance: !c.Position, Limits: policy.Limits{TurnTime: c.TurnTime}, Immediate: c.Immediate,
 	}.Planner()
 	cfg.Learned, cfg.Options.Progress = estimates, progress
-	cfg.Refused = func(_ solver.Problem, fault error) {
-		tell("plan refused by the checker; a simpler plan replaces it: %s", fault)
+	cfg.Refused = func(_ solver.Problem, broken error) {
+		tell("plan refused by the checker; a simpler plan replaces it: %s", broken)
 	}
 	result, err := planner.New(cfg, time.Now).PlanSnapshot(ctx, snap, now)
 	if err != nil {

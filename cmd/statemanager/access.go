@@ -38,7 +38,7 @@ type access struct {
 }
 
 // check refuses an API that nobody could use, or that is open by mistake.
-func (a *access) check(r *config.Report, addr string) {
+func (a *access) check(r *config.Refuser, addr string) {
 	a.checkSignIn(r)
 	if a.OIDCIssuer == "" && a.IAPAudience == "" {
 		a.checkOpen(r, addr)
@@ -60,7 +60,7 @@ func (a *access) check(r *config.Report, addr string) {
 
 // checkGrants refuses grants of a way to sign in that is off, and a way that lets nobody in.
 // With two ways the grant * would be for everybody of both, or look like it.
-func (a *access) checkGrants(r *config.Report) {
+func (a *access) checkGrants(r *config.Refuser) {
 	for _, way := range []struct {
 		on                 bool
 		setting, name, all string
@@ -87,7 +87,7 @@ func (a *access) checkGrants(r *config.Report) {
 }
 
 // checkSignIn refuses flags for browsers of which one is missing.
-func (a *access) checkSignIn(r *config.Report) {
+func (a *access) checkSignIn(r *config.Refuser) {
 	if a.OIDCClientID == "" {
 		for _, s := range []struct {
 			name  string
@@ -111,7 +111,7 @@ func (a *access) checkSignIn(r *config.Report) {
 }
 
 // checkOpen refuses flags that require an issuer when there is none.
-func (a *access) checkOpen(r *config.Report, addr string) {
+func (a *access) checkOpen(r *config.Refuser, addr string) {
 	a.checkGrants(r)
 	if a.MetricsAccess == httpapi.MetricsViewer {
 		r.Refuse("metrics-access", "requires oidc-issuer or iap-audience; give one")

@@ -15,7 +15,7 @@ type auditCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *auditCommand) Check(r *config.Report) {
+func (c *auditCommand) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	checkID(r, c.ID)
 }

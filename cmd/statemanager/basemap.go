@@ -16,7 +16,7 @@ type baseMap struct {
 }
 
 // check refuses flags that contradict each other.
-func (b *baseMap) check(r *config.Report) {
+func (b *baseMap) check(r *config.Refuser) {
 	switch {
 	case b.MapTiles != "" && b.MapPMTiles != "":
 		r.Refuse("map-pmtiles", "cannot be combined with map-tiles; give only one")

@@ -58,7 +58,7 @@ func (m *messageIDs) UnmarshalText(text []byte) error {
 }
 
 // Check implements config.Checker.
-func (c *letters) Check(r *config.Report) {
+func (c *letters) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	if topic := string(c.Topic); topic != "" && !slices.Contains(pubsubio.InboundTopics, topic) {
 		r.Refuse("topic", "is %q; give %s", topic, config.OneOf(pubsubio.InboundTopics))
@@ -75,9 +75,9 @@ type deadLettersList struct {
 }
 
 // Check implements config.Checker.
-func (c *deadLettersList) Check(r *config.Report) {
+func (c *deadLettersList) Check(r *config.Refuser) {
 	c.letters.Check(r)
-	page{Cursor: c.Cursor}.checkPage(r, "deadletters", operator.CheckLetterPlace)
+	page{Cursor: c.Cursor}.checkPage(r, "deadletters", operator.CheckLetterCursor)
 }
 
 // Run lists dead letters without changing them.
@@ -104,7 +104,7 @@ type deadLettersReplay struct {
 }
 
 // Check implements config.Checker.
-func (c *deadLettersReplay) Check(r *config.Report) {
+func (c *deadLettersReplay) Check(r *config.Refuser) {
 	c.letters.Check(r)
 	if !c.All && (r.Given("id") || r.Given("topic") || r.Given("reason")) {
 		return // a selection that is empty has been refused
@@ -134,7 +134,7 @@ type deadLettersDiscard struct {
 }
 
 // Check implements config.Checker.
-func (c *deadLettersDiscard) Check(r *config.Report) {
+func (c *deadLettersDiscard) Check(r *config.Refuser) {
 	c.letters.Check(r)
 	if err := operator.CheckReason(c.Why); err != nil {
 		r.Refuse("why", "%s", err)

@@ -24,7 +24,7 @@ type lockDesk struct {
 }
 
 // Check implements config.Checker.
-func (c *lockDesk) Check(r *config.Report) {
+func (c *lockDesk) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	c.CheckLocks(r)
 }
@@ -40,7 +40,7 @@ type locksList struct {
 }
 
 // Check implements config.Checker.
-func (c *locksList) Check(r *config.Report) {
+func (c *locksList) Check(r *config.Refuser) {
 	c.lockDesk.Check(r)
 	c.checkPage(r, "locks", operator.CheckKeyHash)
 }
@@ -63,7 +63,7 @@ type locksShow struct {
 }
 
 // Check implements config.Checker.
-func (c *locksShow) Check(r *config.Report) {
+func (c *locksShow) Check(r *config.Refuser) {
 	c.lockDesk.Check(r)
 	if c.Key == "" {
 		r.Refuse("key", "is empty; \"locks list\" shows what is held")
@@ -82,7 +82,7 @@ type locksBreak struct {
 }
 
 // Check implements config.Checker.
-func (c *locksBreak) Check(r *config.Report) {
+func (c *locksBreak) Check(r *config.Refuser) {
 	c.lockDesk.Check(r)
 	if err := operator.CheckLockKey(c.Key); err != nil {
 		r.Refuse("key", "%s", err)

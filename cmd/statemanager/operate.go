@@ -28,7 +28,7 @@ type desk struct {
 }
 
 // Check implements config.Checker.
-func (c *desk) Check(r *config.Report) {
+func (c *desk) Check(r *config.Refuser) {
 	c.CheckConnection(r)
 	if c.By == "" {
 		return
@@ -102,7 +102,7 @@ type page struct {
 
 // checkPage refuses the cursor of another collection. check says what is wrong with the
 // name of an entry.
-func (p page) checkPage(r *config.Report, collection string, check func(string) error) {
+func (p page) checkPage(r *config.Refuser, collection string, check func(string) error) {
 	if p.Cursor == "" {
 		return
 	}
@@ -117,7 +117,7 @@ func (p page) page() firestoretx.Page {
 }
 
 // checkStatus refuses a status that is not in legal. An empty one is allowed.
-func checkStatus[T ~string](r *config.Report, status T, legal []T) {
+func checkStatus[T ~string](r *config.Refuser, status T, legal []T) {
 	if status != "" && !slices.Contains(legal, status) {
 		r.Refuse("status", "is %q; give %s", status, config.OneOf(legal))
 	}
@@ -144,7 +144,7 @@ type ordersList struct {
 }
 
 // Check implements config.Checker.
-func (c *ordersList) Check(r *config.Report) {
+func (c *ordersList) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	c.checkPage(r, "orders", domain.CheckDocumentID) // a page may end with the id of a malformed document
 	checkStatus(r, c.Status, domain.OrderStatuses)
@@ -165,7 +165,7 @@ type change struct {
 }
 
 // Check implements config.Checker.
-func (c *change) Check(r *config.Report) {
+func (c *change) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	checkID(r, c.ID)
 	if err := operator.CheckReason(c.Reason); err != nil {
@@ -174,7 +174,7 @@ func (c *change) Check(r *config.Report) {
 }
 
 // checkID refuses an argument that cannot be an entity's id.
-func checkID(r *config.Report, id string) {
+func checkID(r *config.Refuser, id string) {
 	if err := domain.CheckID(id); err != nil {
 		r.Refuse("id", "%q %s", id, err)
 	}
@@ -213,7 +213,7 @@ type ordersPriority struct {
 }
 
 // Check implements config.Checker.
-func (c *ordersPriority) Check(r *config.Report) {
+func (c *ordersPriority) Check(r *config.Refuser) {
 	c.change.Check(r)
 	if _, ok := domain.ParsePriority(c.Priority); !ok {
 		r.Refuse("priority", "is %q; give %s", c.Priority, config.OneOf(domain.Priorities[:]))
@@ -247,7 +247,7 @@ type changeForDrone struct {
 }
 
 // Check implements config.Checker.
-func (c *changeForDrone) Check(r *config.Report) {
+func (c *changeForDrone) Check(r *config.Refuser) {
 	c.change.Check(r)
 	if err := domain.CheckID(c.Drone); err != nil {
 		r.Refuse("drone", "%q %s", c.Drone, err)
@@ -304,7 +304,7 @@ type dronesList struct {
 }
 
 // Check implements config.Checker.
-func (c *dronesList) Check(r *config.Report) {
+func (c *dronesList) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	c.checkPage(r, "drones", domain.CheckDocumentID)
 	checkStatus(r, c.Status, domain.DroneStatuses)
@@ -366,7 +366,7 @@ type alertsAcknowledge struct {
 }
 
 // Check implements config.Checker.
-func (c *alertsAcknowledge) Check(r *config.Report) {
+func (c *alertsAcknowledge) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	if err := domain.CheckAlertID(c.ID); err != nil {
 		r.Refuse("id", "%s", err)

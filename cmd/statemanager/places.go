@@ -41,7 +41,7 @@ type placesList struct {
 type depotsList struct{ placesList }
 
 // Check implements config.Checker.
-func (c *depotsList) Check(r *config.Report) {
+func (c *depotsList) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	c.checkPage(r, "depots", domain.CheckDocumentID)
 }
@@ -54,7 +54,7 @@ func (c *depotsList) Run(ctx context.Context) error {
 type warehousesList struct{ placesList }
 
 // Check implements config.Checker.
-func (c *warehousesList) Check(r *config.Report) {
+func (c *warehousesList) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	c.checkPage(r, "warehouses", domain.CheckDocumentID)
 }
@@ -73,7 +73,7 @@ type placesChange struct {
 }
 
 // Check implements config.Checker.
-func (c *placesChange) Check(r *config.Report) {
+func (c *placesChange) Check(r *config.Refuser) {
 	c.desk.Check(r)
 	if err := operator.CheckReason(c.Reason); err != nil {
 		r.Refuse("reason", "%s", err)
@@ -167,7 +167,7 @@ type placesDelete struct {
 }
 
 // Check implements config.Checker.
-func (c *placesDelete) Check(r *config.Report) {
+func (c *placesDelete) Check(r *config.Refuser) {
 	c.placesChange.Check(r)
 	if err := domain.CheckDocumentID(c.ID); err != nil { // also of a place that another tool wrote
 		r.Refuse("id", "%q %s", c.ID, err)

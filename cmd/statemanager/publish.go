@@ -21,7 +21,7 @@ type publishCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *publishCommand) Check(r *config.Report) {
+func (c *publishCommand) Check(r *config.Refuser) {
 	c.CheckConnection(r)
 	if err := operator.CheckOrderingKey(c.OrderingKey); err != nil {
 		r.Refuse("ordering-key", "%s", err)

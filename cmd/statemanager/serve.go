@@ -43,7 +43,7 @@ type serveCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *serveCommand) Check(r *config.Report) {
+func (c *serveCommand) Check(r *config.Refuser) {
 	c.CheckConnection(r)
 	c.CheckLocks(r)
 	c.CheckWatching(r)

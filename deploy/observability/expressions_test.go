@@ -77,22 +77,22 @@ func check(expression string) error {
 		c.refuse(!slices.Contains(c.known, label), "label %s is grouped by, but none of the metrics has it", label)
 	}
 	c.refuse(c.metrics == 0, "no metric is asked for")
-	if len(c.faults) > 0 {
-		return fmt.Errorf("%s", strings.Join(c.faults, "; "))
+	if len(c.problems) > 0 {
+		return fmt.Errorf("%s", strings.Join(c.problems, "; "))
 	}
 	return nil
 }
 
 type checker struct {
-	metrics int
-	known   []string // labels of the metrics met
-	grouped []string // labels that by, without and on name
-	faults  []string
+	metrics  int
+	known    []string // labels of the metrics met
+	grouped  []string // labels that by, without and on name
+	problems []string
 }
 
 func (c *checker) refuse(bad bool, format string, args ...any) {
 	if bad {
-		c.faults = append(c.faults, fmt.Sprintf(format, args...))
+		c.problems = append(c.problems, fmt.Sprintf(format, args...))
 	}
 }
 

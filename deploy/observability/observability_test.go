@@ -238,7 +238,7 @@ func TestCheck_CatchesMistakes(t *testing.T) {
 	if err := check(sound); err != nil {
 		t.Fatalf("%s: %v", sound, err)
 	}
-	for name, row := range map[string]struct{ expr, fault string }{
+	for name, row := range map[string]struct{ expr, problem string }{
 		"a metric that nothing exports":    {strings.Replace(sound, "settled", "setled", 1), "nothing exports dronefleet_messages_setled_total"},
 		"a label that the metric lacks":    {strings.Replace(sound, "outcome", "result", 1), "no label result"},
 		"a value that never comes":         {strings.Replace(sound, "nacked", "nacks", 1), `never "nacks"`},
@@ -255,8 +255,8 @@ func TestCheck_CatchesMistakes(t *testing.T) {
 		"a selector without a name":        {`{kind="telemetry"}`, "names no metric"},
 	} {
 		err := check(row.expr)
-		if err == nil || !strings.Contains(err.Error(), row.fault) {
-			t.Errorf("%s: %s: error is %v, want %q", name, row.expr, err, row.fault)
+		if err == nil || !strings.Contains(err.Error(), row.problem) {
+			t.Errorf("%s: %s: error is %v, want %q", name, row.expr, err, row.problem)
 		}
 	}
 }

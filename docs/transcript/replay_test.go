@@ -96,8 +96,8 @@ func play(ctx context.Context, dir string, env []string, steps []Step) error {
 		case err != nil:
 			return fmt.Errorf("line %d: %s: %w", step.Line, step.Command, err)
 		}
-		if fault := Match(step.Output, output); fault != "" || code != 0 {
-			return fmt.Errorf("line %d: exit code %d of: %s\n%s\nall that came:\n%s\n%s", step.Line, code, step.Command, fault, strings.Join(output, "\n"), logs(dir))
+		if difference := Match(step.Output, output); difference != "" || code != 0 {
+			return fmt.Errorf("line %d: exit code %d of: %s\n%s\nall that came:\n%s\n%s", step.Line, code, step.Command, difference, strings.Join(output, "\n"), logs(dir))
 		}
 	}
 	return nil

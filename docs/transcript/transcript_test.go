@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 
 func TestMatch(t *testing.T) {
 	for _, row := range []struct {
-		name, promised, output, fault string
+		name, promised, output, difference string
 	}{
 		{"the same", "a\nb", "a\nb", ""},
 		{"spaces of a table", "a b", "a      b  ", ""},
@@ -52,9 +52,9 @@ func TestMatch(t *testing.T) {
 		{"a line too many", "a", "a\nb", "not promised: b"},
 		{"not in this order", "a\nb", "b\na", "promised: a"},
 	} {
-		fault := Match(strings.Split(row.promised, "\n"), strings.Split(row.output, "\n"))
-		if row.fault == "" && fault != "" || !strings.Contains(fault, row.fault) {
-			t.Errorf("%s: %q", row.name, fault)
+		difference := Match(strings.Split(row.promised, "\n"), strings.Split(row.output, "\n"))
+		if row.difference == "" && difference != "" || !strings.Contains(difference, row.difference) {
+			t.Errorf("%s: %q", row.name, difference)
 		}
 	}
 }

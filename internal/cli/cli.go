@@ -39,7 +39,7 @@ func (c Connection) config() connect.Config {
 }
 
 // CheckConnection refuses settings that cannot lead to a fleet.
-func (c Connection) CheckConnection(r *config.Report) {
+func (c Connection) CheckConnection(r *config.Refuser) {
 	if err := c.config().CheckProject(); err != nil {
 		r.Refuse("project", "%s", err)
 	}
@@ -78,7 +78,7 @@ type Locks struct {
 }
 
 // CheckLocks refuses what is not the address of a store.
-func (l Locks) CheckLocks(r *config.Report) {
+func (l Locks) CheckLocks(r *config.Refuser) {
 	if _, err := l.store(); err != nil {
 		r.Refuse("lock", "%s", err)
 	}

@@ -24,7 +24,7 @@ func (w Watching) config(service string) observe.Config {
 }
 
 // CheckWatching refuses an invalid collector address.
-func (w Watching) CheckWatching(r *config.Report) {
+func (w Watching) CheckWatching(r *config.Refuser) {
 	if err := (observe.Config{Endpoint: w.OTLPEndpoint}).Validate(); err != nil {
 		r.Refuse("otlp-endpoint", "is not the URL of a collector; give one such as http://localhost:4317") // it may hold a password
 	}

@@ -14,7 +14,7 @@ import (
 const clockInterval = time.Minute
 
 // Watch measures the local clock against Firestore's at once and then every minute until
-// ctx ends. It calls measured, if not nil, with each report.
+// ctx ends. It calls measured, if not nil, with each reading.
 //
 // Cost: 5 RPCs and 5 reads a minute.
 func Watch(ctx context.Context, locks lock.Store, m *meter.Meter, log *slog.Logger, measured func(lock.ClockReport)) {
@@ -22,15 +22,15 @@ func Watch(ctx context.Context, locks lock.Store, m *meter.Meter, log *slog.Logg
 	ticker := time.NewTicker(clockInterval)
 	defer ticker.Stop()
 	for {
-		report, err := locks.CheckClock(ctx)
+		reading, err := locks.CheckClock(ctx)
 		switch {
 		case err == nil:
-			m.ClockOffset.Set(report.Offset)
+			m.ClockOffset.Set(reading.Offset)
 			if measured != nil {
-				measured(report)
+				measured(reading)
 			}
-			if report.Level != lock.ClockOK {
-				log.WarnContext(ctx, "the local clock is off; synchronise it (NTP)", slog.Duration("offset", report.Offset))
+			if reading.Level != lock.ClockOK {
+				log.WarnContext(ctx, "the local clock is off; synchronise it (NTP)", slog.Duration("offset", reading.Offset))
 			}
 		case ctx.Err() == nil:
 			log.WarnContext(ctx, "clock not measured; the next minute tries again", slog.Any("err", err))

@@ -10,21 +10,21 @@ import (
 
 // Checker is a command that checks its settings against each other, and its other
 // flags and arguments.
-type Checker interface{ Check(*Report) }
+type Checker interface{ Check(*Refuser) }
 
-// Report takes what a Checker finds.
-type Report struct{ command *Command }
+// Refuser takes what a Checker finds.
+type Refuser struct{ command *Command }
 
 // Refuse reports that a setting, flag or argument cannot be used as given: "is 5s,
 // less than …; give more". Only the first problem of each is kept, and a value
 // that was refused already may be anything.
-func (r *Report) Refuse(setting, format string, args ...any) {
+func (r *Refuser) Refuse(setting, format string, args ...any) {
 	r.command.refuse(setting, fmt.Sprintf(format, args...))
 }
 
 // Given reports whether the command line has a flag, even if its value is the
 // default.
-func (r *Report) Given(flag string) bool {
+func (r *Refuser) Given(flag string) bool {
 	return slices.ContainsFunc(r.command.settings(), func(s *setting) bool { return s.name == flag && r.command.given(s) })
 }
 
@@ -58,7 +58,7 @@ func (c *Command) variable(s *setting) (string, bool) {
 		if !set || v == "" {
 			continue
 		}
-		c.origins[s] = origin{place: "variable " + name}
+		c.origins[s] = origin{source: "variable " + name}
 		if !utf8.ValidString(v) {
 			c.wrong[s] = "the value " + notUTF8
 		}
@@ -102,7 +102,7 @@ func (c *Command) check() {
 	c.problems = slices.Clone(c.file.problems)
 	for _, s := range c.settings() {
 		if c.given(s) || len(s.variables) == 0 {
-			c.origins[s] = origin{place: "flag --" + s.name}
+			c.origins[s] = origin{source: "flag --" + s.name}
 		}
 		text := c.wrong[s]
 		if text == "" {
@@ -117,7 +117,7 @@ func (c *Command) check() {
 		return
 	}
 	if checker, ok := c.parser.node(c.Context).Target.Addr().Interface().(Checker); ok {
-		checker.Check(&Report{c})
+		checker.Check(&Refuser{c})
 	}
 }
 
@@ -137,5 +137,5 @@ func (c *Command) origin(name string) origin {
 			return c.origins[s]
 		}
 	}
-	return origin{place: "argument <" + name + ">"}
+	return origin{source: "argument <" + name + ">"}
 }

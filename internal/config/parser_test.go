@@ -23,12 +23,12 @@ type fleet struct {
 	List  fleetList  `cmd:""`
 }
 
-type place struct {
+type project struct {
 	Project string `env:"GOOGLE_CLOUD_PROJECT" check:"id"`
 }
 
 type fleetServe struct {
-	place
+	project
 	Interval time.Duration `default:"10s" check:"over 0s max 1h"`
 	Limit    time.Duration `default:"8s" check:"over 0s"`
 	Size     int           `default:"40" check:"min 1 max 100"`
@@ -47,7 +47,7 @@ type fleetServe struct {
 }
 
 // Check implements Checker.
-func (c *fleetServe) Check(r *Report) {
+func (c *fleetServe) Check(r *Refuser) {
 	if c.Limit >= c.Interval {
 		r.Refuse("limit", "is %s, not below the interval; give less than %s", c.Limit, c.Interval)
 	}
@@ -63,7 +63,7 @@ type fleetDev struct {
 func (c *fleetDev) Run() error { return nil }
 
 type fleetList struct {
-	place
+	project
 	Reason string `placeholder:"TEXT"`
 	Limit  int    `default:"100" check:"min 0"`
 	Since  time.Time
@@ -245,7 +245,7 @@ func TestParser_ChecksFlagsThatAreNotSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.Parse([]string{"--runs=0", "x"}); err == nil || !strings.HasPrefix(err.Error(), "2 settings") ||
-		!strings.Contains(err.Error(), "runs (flag --runs): ") || !strings.Contains(err.Error(), "place (argument <place>): is no place") {
+		!strings.Contains(err.Error(), "runs (flag --runs): ") || !strings.Contains(err.Error(), "target (argument <target>): is no target") {
 		t.Errorf("error %v", err)
 	}
 	c, err := p.Parse([]string{"--print-config", "home"})
@@ -385,14 +385,14 @@ func TestParser_RejectsInvalidUTF8(t *testing.T) {
 
 // bench is a grammar without commands.
 type bench struct {
-	Runs  int    `default:"1" check:"min 1"`
-	Place string `arg:""`
+	Runs   int    `default:"1" check:"min 1"`
+	Target string `arg:""`
 }
 
 // Check implements Checker.
-func (b *bench) Check(r *Report) {
-	if b.Place != "home" {
-		r.Refuse("place", "is no place")
+func (b *bench) Check(r *Refuser) {
+	if b.Target != "home" {
+		r.Refuse("target", "is no target")
 	}
 }
 
@@ -473,7 +473,7 @@ func TestCommand_PrintsAFileThatGivesTheSameSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Serve.Token = "" // which is no part of it
-	if diff := cmp.Diff(g.Serve, again.Serve, cmp.AllowUnexported(fleetServe{}, place{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(g.Serve, again.Serve, cmp.AllowUnexported(fleetServe{}, project{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
 }

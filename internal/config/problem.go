@@ -7,18 +7,18 @@ import (
 
 // origin is where a value came from.
 type origin struct {
-	place string // "file fleet.yaml", "variable DRONEFLEET_SEED", "flag --seed", "argument <id>"; empty for the default
-	line  int    // of the file; 0 for the file as a whole
+	source string // "file fleet.yaml", "variable DRONEFLEET_SEED", "flag --seed", "argument <id>"; empty for the default
+	line   int    // of the file; 0 for the file as a whole
 }
 
 func (o origin) String() string {
 	switch {
-	case o.place == "":
+	case o.source == "":
 		return "default"
 	case o.line > 0:
-		return fmt.Sprintf("%s:%d", o.place, o.line)
+		return fmt.Sprintf("%s:%d", o.source, o.line)
 	}
-	return o.place
+	return o.source
 }
 
 // Problem is one thing that is wrong with the settings.

@@ -30,8 +30,8 @@ type outsideLocks struct {
 	checks    sync.WaitGroup
 
 	mu       sync.Mutex
-	measured time.Time // when report was made
-	report   lock.ClockReport
+	measured time.Time // when reading was taken
+	reading  lock.ClockReport
 }
 
 // newOutsideLocks also checks, in the background, what the store may lose.
@@ -44,28 +44,28 @@ func newOutsideLocks(locks lockBackend, stop func() error, here *firestorelock.B
 
 // CheckClock implements lock.ClockChecker: by Firestore's clock.
 func (o *outsideLocks) CheckClock(ctx context.Context) (lock.ClockReport, error) {
-	report, err := o.clock.CheckClock(ctx)
+	reading, err := o.clock.CheckClock(ctx)
 	if err == nil {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.report, o.measured = report, time.Now()
+		o.reading, o.measured = reading, time.Now()
 	}
-	return report, err
+	return reading, err
 }
 
 // Acquire implements lock.Backend. A wrong clock is an error with a *lock.ClockSkewError.
 func (o *outsideLocks) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
 	o.mu.Lock()
-	report, known := o.report, time.Since(o.measured) < clockPatience
+	reading, known := o.reading, time.Since(o.measured) < clockPatience
 	o.mu.Unlock()
 	if !known {
 		var err error
-		if report, err = o.CheckClock(ctx); err != nil {
+		if reading, err = o.CheckClock(ctx); err != nil {
 			return lock.AcquireResult{}, err
 		}
 	}
-	if report.Level == lock.ClockBlock {
-		wrong := &lock.ClockSkewError{Offset: report.Offset, Uncertainty: report.Uncertainty, Limit: lock.SkewBlock}
+	if reading.Level == lock.ClockBlock {
+		wrong := &lock.ClockSkewError{Offset: reading.Offset, Uncertainty: reading.Uncertainty, Limit: lock.SkewBlock}
 		return lock.AcquireResult{}, (&lock.Error{Code: lock.CodeInternal, Err: wrong}).At("acquire", req.Key, req.LockID)
 	}
 	return o.lockBackend.Acquire(ctx, req)

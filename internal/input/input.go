@@ -132,15 +132,15 @@ func fold(name string) string {
 
 // repeated calls report for each name that stands among names before, in the same or
 // another case. It sorts names.
-func repeated(names []name, report func(n name, text string)) {
+func repeated(names []name, refuse func(n name, text string)) {
 	slices.SortStableFunc(names, func(a, b name) int { return strings.Compare(a.folded, b.folded) })
 	for i := 1; i < len(names); i++ {
 		switch before, n := names[i-1], names[i]; {
 		case before.folded != n.folded:
 		case before.given == n.given:
-			report(n, fmt.Sprintf("%.64q is given twice; give it once", n.given))
+			refuse(n, fmt.Sprintf("%.64q is given twice; give it once", n.given))
 		default:
-			report(n, fmt.Sprintf("%.64q and %.64q differ only in case; give one of them", before.given, n.given))
+			refuse(n, fmt.Sprintf("%.64q and %.64q differ only in case; give one of them", before.given, n.given))
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (t *Table) Row(cells ...string) {
 		if i == len(t.widths) {
 			t.widths = append(t.widths, 0)
 		}
-		t.widths[i] = max(t.widths[i], places(row[i]))
+		t.widths[i] = max(t.widths[i], widthOf(row[i]))
 	}
 	t.rows = append(t.rows, row)
 }
@@ -39,7 +39,7 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 		for i, c := range row {
 			b.WriteString(c)
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", t.widths[i]-places(c)+2))
+				b.WriteString(strings.Repeat(" ", t.widths[i]-widthOf(c)+2))
 			}
 		}
 		b.WriteByte('\n')
@@ -48,8 +48,8 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// places returns the width of text on a terminal, in columns.
-func places(text string) (n int) {
+// widthOf returns the width of text on a terminal, in columns.
+func widthOf(text string) (n int) {
 	for _, r := range text {
 		switch kind := width.LookupRune(r).Kind(); {
 		case unicode.In(r, unicode.Mn, unicode.Me), r >= 0x1160 && r <= 0x11ff: // and the vowels and finals of Korean syllables

@@ -28,7 +28,7 @@ type Config struct {
 	ChargeRate      float64       // of the drones, percent of a full charge a simulated minute; 0 for the usual
 	Pace            float64       // at which drones fly, as a share of the speed that plans assume; 0 for all of it
 	NoLearning      bool          // plan as if the fleet had no past
-	NoPositions     bool          // leave idle drones where they are
+	NoAdvance       bool          // leave idle drones where they are
 	Hz              float64       // telemetry per drone and simulated second
 	OrdersPerMinute float64       // of simulated time
 	Speed           float64       // simulated seconds per second
@@ -49,7 +49,7 @@ type Config struct {
 	Watch          func(context.Context, *meter.Meter) (trace.TracerProvider, error)
 	TraceTelemetry float64 // share of telemetry that is traced
 
-	Out      io.Writer // status and report
+	Out      io.Writer // status and summary
 	Terminal bool      // Out redraws lines
 	Log      *slog.Logger
 }

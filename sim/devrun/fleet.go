@@ -64,7 +64,7 @@ type fleetRun struct {
 // duration is over. Then they order nothing more, the drones take no more missions and
 // end those that they have, and go offline. When atOnce ends they go offline as they are.
 // An error means that the fleet could not join, or could not go on.
-func RunFleet(ctx, atOnce context.Context, clients *connect.Clients, clock *simclock.Clock, cfg FleetConfig) (FleetReport, error) {
+func RunFleet(ctx, atOnce context.Context, clients *connect.Clients, clock *simclock.Clock, cfg FleetConfig) (FleetSummary, error) {
 	run := &fleetRun{
 		outside: &outside{clients: clients, clock: clock, log: cfg.Log, subscription: "missions-fleet-" + cfg.Name, confirmations: fleetsim.NewConfirmations()},
 		cfg:     cfg, began: time.Now(), simBegan: clock.Now(),
@@ -73,22 +73,22 @@ func RunFleet(ctx, atOnce context.Context, clients *connect.Clients, clock *simc
 	run.orderIDs = fmt.Sprintf("O-%s-%x-", cfg.Name, run.simBegan.UnixMilli())
 	err := run.join(ctx)
 	if err != nil {
-		return FleetReport{}, err
+		return FleetSummary{}, err
 	}
 	err = run.fly(ctx, atOnce)
 	err = errors.Join(err, pubsubio.DeleteTemporary(atOnce, clients.PubSub, run.subscription))
 	if atOnce.Err() != nil {
 		run.console.print(2, "Left at once: its drones fall silent wherever they are.")
-		return FleetReport{}, err
+		return FleetSummary{}, err
 	}
-	reading, cancel := context.WithTimeout(atOnce, reportWithin)
+	reading, cancel := context.WithTimeout(atOnce, summaryWithin)
 	defer cancel()
-	report, unread := run.report(reading)
-	return report, errors.Join(err, unread)
+	summary, unread := run.summary(reading)
+	return summary, errors.Join(err, unread)
 }
 
-// reportWithin bounds reading how it went, with room beyond checkFor.
-const reportWithin = 2 * time.Minute
+// summaryWithin bounds reading how it went, with room beyond checkFor.
+const summaryWithin = 2 * time.Minute
 
 // commands change the fleet in the name of this run.
 func (run *fleetRun) commands() operator.Commands {

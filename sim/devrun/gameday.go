@@ -69,7 +69,7 @@ func (run *devRun) outage(ctx context.Context) {
 	run.announceGameDay("Firestore stops answering for %s%s", g.OutageFor, run.inSimulatedTime(g.OutageFor))
 	rule := run.faults.Add(fault.Rule{Do: fault.Fail(codes.Unavailable)})
 	ended := wait(ctx, g.OutageFor)
-	rule.Remove() // also at the end of the run: the report reads the store
+	rule.Remove() // also at the end of the run: the summary reads the store
 	if !ended {
 		return
 	}

@@ -37,14 +37,14 @@ func TestGameDay_OutageEndsWithTheRun(t *testing.T) {
 	var out bytes.Buffer
 	cfg.Out, cfg.Duration = &out, 3*time.Second
 	cfg.GameDay = devrun.GameDay{OutageAt: time.Second, OutageFor: time.Hour, ClockSkew: -time.Second, WithoutOptimizer: true}
-	report, err := devrun.Run(t.Context(), cfg)
+	summary, err := devrun.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "Firestore stops answering for 1h0m0s (20h0m0s simulated)") || strings.Contains(out.String(), "still unsettled") {
 		t.Errorf("printed:\n%s", out.String())
 	}
-	if len(report.Invariants.Violations) > 0 || report.Telemetry.Applied == 0 || report.Cycles.Run > 0 {
-		t.Errorf("%+v", report)
+	if len(summary.Invariants.Violations) > 0 || summary.Telemetry.Applied == 0 || summary.Cycles.Run > 0 {
+		t.Errorf("%+v", summary)
 	}
 }

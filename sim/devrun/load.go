@@ -6,8 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
-// LoadReport compares the rate of orders with what the fleet could carry.
-type LoadReport struct {
+// LoadSummary compares the rate of orders with what the fleet could carry.
+type LoadSummary struct {
 	OrdersPerMinute float64 `json:"ordersPerMinute"` // as configured; opening orders are left out
 	// CapacityPerMinute estimates the orders that the fleet could carry for hours.
 	CapacityPerMinute float64 `json:"capacityPerMinute"`
@@ -36,8 +36,8 @@ const measuredOrders = 200
 //	capacity = slots * percent per minute / (km per order * ConsumptionPerKm)
 //
 // km is the planned flight of all missions, assigned the number of their orders.
-func loadOf(ordersPerMinute float64, drones int, c charging, km float64, assigned int) LoadReport {
-	r := LoadReport{OrdersPerMinute: ordersPerMinute, KmPerOrder: fullLoadKmPerOrder, Drones: drones}
+func loadOf(ordersPerMinute float64, drones int, c charging, km float64, assigned int) LoadSummary {
+	r := LoadSummary{OrdersPerMinute: ordersPerMinute, KmPerOrder: fullLoadKmPerOrder, Drones: drones}
 	if assigned >= measuredOrders {
 		r.KmPerOrder = min(r.KmPerOrder, km/float64(assigned))
 	}
@@ -56,7 +56,7 @@ type charging struct {
 }
 
 // print describes the load for people.
-func (r LoadReport) print() string {
+func (r LoadSummary) print() string {
 	text := fmt.Sprintf("%g orders/min; %d drones could carry about %.1f/min", r.OrdersPerMinute, r.Drones, r.CapacityPerMinute)
 	if r.OrdersPerMinute > r.CapacityPerMinute {
 		text += ", so the backlog grows; lower --orders-per-minute or raise --drones"

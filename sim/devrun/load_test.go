@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// F-API-02: the report says what the fleet could carry, and whether more is ordered.
-func TestReport_SaysWhatTheFleetCouldCarry(t *testing.T) {
+// F-API-02: the summary says what the fleet could carry, and whether more is ordered.
+func TestSummary_SaysWhatTheFleetCouldCarry(t *testing.T) {
 	for name, c := range map[string]struct {
 		ordersPerMinute float64
 		km              float64

@@ -9,10 +9,10 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// PaceReport tells whether the machine kept up with the speed. The fleet's timeouts
+// PaceSummary tells whether the machine kept up with the speed. The fleet's timeouts
 // are simulated time: if they expire before the machine has done its work, little is
 // delivered, and that says nothing about the fleet.
-type PaceReport struct {
+type PaceSummary struct {
 	Behind bool    `json:"behind"`
 	Speed  float64 `json:"speed"`
 	// TelemetryDelaySeconds is the simulated time from publish to commit that a
@@ -27,7 +27,7 @@ type PaceReport struct {
 const paceTolerance = 0.1
 
 // paceOf reports on what m has counted at a speed.
-func paceOf(m *meter.Meter, speed float64) PaceReport {
+func paceOf(m *meter.Meter, speed float64) PaceSummary {
 	var decisions, expired int64
 	for s, n := range m.Settled() {
 		if s.Kind != pubsubio.TopicDecisions || s.Outcome == meter.Nacked {
@@ -39,7 +39,7 @@ func paceOf(m *meter.Meter, speed float64) PaceReport {
 		}
 	}
 	delay := m.Latency(pubsubio.TopicTelemetry).Quantile(1 - paceTolerance)
-	return PaceReport{
+	return PaceSummary{
 		Behind: delay > policy.DefaultLimits().MaxSilence || float64(expired) > paceTolerance*float64(decisions),
 		Speed:  speed, TelemetryDelaySeconds: delay.Seconds(), DecisionsExpired: expired,
 	}
@@ -47,14 +47,14 @@ func paceOf(m *meter.Meter, speed float64) PaceReport {
 
 // pace is how the run keeps up. A game day makes things late on purpose, so it never
 // counts as behind.
-func (run *devRun) pace() PaceReport {
+func (run *devRun) pace() PaceSummary {
 	p := paceOf(run.product.Meter, run.cfg.Speed)
 	p.Behind = p.Behind && run.cfg.GameDay == GameDay{}
 	return p
 }
 
 // warning says what is late and what to do.
-func (p PaceReport) warning() string {
+func (p PaceSummary) warning() string {
 	limits, fix := policy.DefaultLimits(), "lower --speed"
 	if p.Speed == 1 {
 		fix = "lower --drones, --hz or --solve-limit"

@@ -37,7 +37,7 @@ func TestPace_IsBehindWhenTelemetryOrDecisionsAreLate(t *testing.T) {
 		m.Settlements(meter.Settlement{Kind: "decisions", Outcome: meter.Applied}).Add(int64(c.applied))
 		m.Settlements(meter.Settlement{Kind: "decisions", Outcome: meter.Rejected, Reason: string(policy.ReasonDecisionExpired)}).Add(int64(c.expired))
 		var printed bytes.Buffer
-		if err := (Report{Pace: paceOf(m, c.speed)}).Print(&printed); err != nil {
+		if err := (Summary{Pace: paceOf(m, c.speed)}).Print(&printed); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(printed.String()), " ") // as before it was wrapped

@@ -36,26 +36,26 @@ import (
 const missionsSubscription = "missions-simulated-fleet"
 
 // Run runs a fleet until ctx ends or the duration is over, and reports. An error
-// means that it could not be run, or not to its end. Then there is a report only of
+// means that it could not be run, or not to its end. Then there is a summary only of
 // a run that left messages unsettled, or that could no longer print or write its
-// data directory. Broken invariants are in the report.
-func Run(ctx context.Context, cfg Config) (Report, error) {
+// data directory. Broken invariants are in the summary.
+func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if err := cfg.Validate(); err != nil {
-		return Report{}, err
+		return Summary{}, err
 	}
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, defaultDrainTimeout)
 	var api *httpapi.Listener
 	if cfg.HTTPAddr != "" {
 		var err error
 		if api, err = httpapi.Listen(cfg.HTTPAddr); err != nil {
-			return Report{}, fmt.Errorf("--http-addr: %w", err)
+			return Summary{}, fmt.Errorf("--http-addr: %w", err)
 		}
 		defer api.Close()
 	}
 	began := time.Now()
 	clock, err := simclock.New(simclock.Rate{Epoch: began, Speed: cfg.Speed})
 	if err != nil {
-		return Report{}, err
+		return Summary{}, err
 	}
 	faults := fault.New(cfg.Seed)
 	run := &devRun{
@@ -64,7 +64,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	run.console.failed = func(err error) { run.fail(&mutedError{err}) }
 	if run.servers, err = run.startServers(); err != nil {
-		return Report{}, err
+		return Summary{}, err
 	}
 	err = run.open(ctx)
 	if ctx.Err() != nil && endedBy(err) {
@@ -73,15 +73,15 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err == nil {
 		err = run.run(ctx)
 	}
-	var report Report
+	var summary Summary
 	if err == nil || run.unsettled > 0 || run.muted() {
 		var unread error
-		if report, unread = run.report(context.WithoutCancel(ctx)); unread != nil {
-			report = Report{} // half a report would say that all invariants hold
+		if summary, unread = run.summary(context.WithoutCancel(ctx)); unread != nil {
+			summary = Summary{} // half a summary would say that all invariants hold
 		}
 		err = errors.Join(err, unread)
 	}
-	return report, errors.Join(err, run.close())
+	return summary, errors.Join(err, run.close())
 }
 
 // retention is how long the embedded Firestore keeps superseded versions of
@@ -200,7 +200,7 @@ func (run *devRun) open(ctx context.Context) error {
 		dispatch.Config{
 			SolveLimit: run.cfg.SolveLimit, Iterations: run.cfg.Iterations, Strategy: run.cfg.Strategy, Seed: run.cfg.Seed,
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
-			OnFailure: run.cycleFailed, NoLearning: run.cfg.NoLearning, NoPositions: run.cfg.NoPositions,
+			OnFailure: run.cycleFailed, NoLearning: run.cfg.NoLearning, NoAdvance: run.cfg.NoAdvance,
 		}, run.cfg.Log, run.product.Meter)
 	return run.outside.populate(world, tracing, before, fleetsim.NetworkFaults{},
 		fleetsim.FleetConfig{Hz: run.cfg.Hz, Pace: run.cfg.Pace, Seed: run.cfg.Seed},
@@ -300,7 +300,7 @@ func (run *devRun) watchSubscriptions(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if err := errors.Join(run.manager.Faults()...); err != nil {
+		if err := errors.Join(run.manager.Outages()...); err != nil {
 			return err
 		}
 	}
@@ -324,7 +324,7 @@ func (run *devRun) cause() error {
 }
 
 // mutedError says that nothing can be printed any more. Everything else works, so
-// the run ends as usual and has a report.
+// the run ends as usual and has a summary.
 type mutedError struct{ error }
 
 func (e *mutedError) Error() string { return "print: " + e.error.Error() }
@@ -402,7 +402,7 @@ func (run *devRun) announce() {
 	if run.api != nil {
 		lines = slices.Insert(lines, 0, "Console and HTTP API on "+run.api.URL())
 	}
-	run.console.print(2, append(lines, "Ctrl-C ends the run with a report.")...)
+	run.console.print(2, append(lines, "Ctrl-C ends the run with a summary.")...)
 }
 
 // awaitTelemetry waits until the first report is applied, so that the first
@@ -444,7 +444,7 @@ func (run *devRun) drain(ctx context.Context) {
 			return
 		case <-timeout.C:
 			run.unsettled = backlog
-			run.console.print(2, fmt.Sprintf("%d messages are still unsettled after %s; the report leaves them out", backlog, run.cfg.DrainTimeout))
+			run.console.print(2, fmt.Sprintf("%d messages are still unsettled after %s; the summary leaves them out", backlog, run.cfg.DrainTimeout))
 			return
 		case <-ticker.C:
 		}

@@ -50,42 +50,42 @@ const patience = 2 * time.Minute
 func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
 	cfg := config(t)
 	cfg.Drones = 10
-	report, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitDelivery(ctx, t, host) })
+	summary, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitDelivery(ctx, t, host) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Orders.Delivered == 0 || report.Telemetry.Applied == 0 || report.Cycles.Run == 0 || report.Firestore.RPCs == 0 {
-		t.Errorf("nothing happened: %+v", report)
+	if summary.Orders.Delivered == 0 || summary.Telemetry.Applied == 0 || summary.Cycles.Run == 0 || summary.Firestore.RPCs == 0 {
+		t.Errorf("nothing happened: %+v", summary)
 	}
-	if len(report.Invariants.Violations) > 0 || report.Invariants.Checked == 0 {
-		t.Errorf("invariants: %+v", report.Invariants)
+	if len(summary.Invariants.Violations) > 0 || summary.Invariants.Checked == 0 {
+		t.Errorf("invariants: %+v", summary.Invariants)
 	}
 	for _, want := range []string{connect.FirestoreHost + "=127.0.0.1:", connect.PubSubHost + "=127.0.0.1:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
 	}
-	text, err := json.Marshal(report)
+	text, err := json.Marshal(summary)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{`"orders":{"created":`, `"onTime":`, `"decisions":{"applied":`, `"rejected":{`, `"telemetry":{"applied":`, `"cycles":{"run":`, `"firestore":{"rpcs":`, `"latencyMs":{"p50":`, `"invariants":{"checked":`, `"violations":[]`, `"pace":{"behind":`} {
 		if !strings.Contains(string(text), key) {
-			t.Errorf("report lacks %s:\n%s", key, text)
+			t.Errorf("summary lacks %s:\n%s", key, text)
 		}
 	}
 }
 
 // runWhile runs a fleet until act, which gets the address of its Firestore, returns.
 // It returns what was reported and printed.
-func runWhile(t *testing.T, cfg devrun.Config, act func(ctx context.Context, host string)) (report devrun.Report, out string, err error) {
+func runWhile(t *testing.T, cfg devrun.Config, act func(ctx context.Context, host string)) (summary devrun.Summary, out string, err error) {
 	ctx, end := context.WithTimeout(t.Context(), patience)
 	defer end()
 	printed, said := io.Pipe()
 	cfg.Duration, cfg.Out = 0, said
 	var run sync.WaitGroup
 	run.Go(func() {
-		report, err = devrun.Run(ctx, cfg)
+		summary, err = devrun.Run(ctx, cfg)
 		said.Close()
 	})
 	var all bytes.Buffer
@@ -96,7 +96,7 @@ func runWhile(t *testing.T, cfg devrun.Config, act func(ctx context.Context, hos
 		}
 	}
 	run.Wait()
-	return report, all.String(), err
+	return summary, all.String(), err
 }
 
 // awaitDelivery returns when an order is delivered, or ctx ends.
@@ -130,12 +130,12 @@ func TestRun_AWaitingDroneIsGivenAnOrder(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.Drones, cfg.OrdersPerMinute, cfg.Iterations, cfg.Speed, cfg.Hz = 16, 3, 30, 10, 0.5
-	report, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitOrderForWaiting(ctx, t, host) })
+	summary, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitOrderForWaiting(ctx, t, host) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Decisions.Standby == 0 || len(report.Invariants.Violations) > 0 {
-		t.Errorf("%+v, invariants %+v\n%s", report.Decisions, report.Invariants, out)
+	if summary.Decisions.Standby == 0 || len(summary.Invariants.Violations) > 0 {
+		t.Errorf("%+v, invariants %+v\n%s", summary.Decisions, summary.Invariants, out)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
 	if second.MissionsFailed[domain.FailureAbortedByDrone] > 0 {
 		t.Errorf("missions failed over the restart: %v; drones forgot them", second.MissionsFailed)
 	}
-	for _, r := range []devrun.Report{first, second} {
+	for _, r := range []devrun.Summary{first, second} {
 		if len(r.Invariants.Violations) > 0 {
 			t.Errorf("invariants: %q", r.Invariants.Violations)
 		}
@@ -287,13 +287,13 @@ func TestRun_ReportsAndFailsWhenMessagesAreLeft(t *testing.T) {
 	out, said := io.Pipe()
 	cfg.Out = said
 	type ended struct {
-		report devrun.Report
-		err    error
+		summary devrun.Summary
+		err     error
 	}
 	done := make(chan ended, 1)
 	go func() {
-		report, err := devrun.Run(ctx, cfg)
-		done <- ended{report, err}
+		summary, err := devrun.Run(ctx, cfg)
+		done <- ended{summary, err}
 		said.Close()
 	}()
 	lines := bufio.NewScanner(out)
@@ -306,11 +306,11 @@ func TestRun_ReportsAndFailsWhenMessagesAreLeft(t *testing.T) {
 	if got.err == nil || !strings.Contains(got.err.Error(), "unsettled at the end") {
 		t.Errorf("error is %v", got.err)
 	}
-	if got.report.Unsettled == 0 || got.report.Invariants.Checked == 0 || len(got.report.Invariants.Violations) > 0 {
-		t.Errorf("report is %+v", got.report)
+	if got.summary.Unsettled == 0 || got.summary.Invariants.Checked == 0 || len(got.summary.Invariants.Violations) > 0 {
+		t.Errorf("summary is %+v", got.summary)
 	}
 	var printed bytes.Buffer
-	if err := got.report.Print(&printed); err != nil {
+	if err := got.summary.Print(&printed); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(printed.String(), "was not checked") || !strings.Contains(printed.String(), "I1-I8 hold") {
@@ -362,9 +362,9 @@ func TestRun_NamesTheInterruptWhileItStarts(t *testing.T) {
 	}
 }
 
-// F-API-02: a report stays readable, however often an invariant is broken.
-func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
-	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 200_000, Violations: slices.Repeat([]string{"I3 order O1: is lost"}, 100_000)}}
+// F-API-02: a summary stays readable, however often an invariant is broken.
+func TestSummary_ShowsSomeOfManyViolations(t *testing.T) {
+	r := devrun.Summary{Invariants: devrun.InvariantSummary{Checked: 200_000, Violations: slices.Repeat([]string{"I3 order O1: is lost"}, 100_000)}}
 	var out bytes.Buffer
 	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
@@ -375,17 +375,17 @@ func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
 }
 
 // F-API-02: a violation quotes what others have sent; a terminal must not obey it.
-func TestReport_EscapesViolations(t *testing.T) {
+func TestSummary_EscapesViolations(t *testing.T) {
 	var out strings.Builder
-	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 1, Violations: []string{"I3 order O\x1b[2J\n: is lost"}}}
+	r := devrun.Summary{Invariants: devrun.InvariantSummary{Checked: 1, Violations: []string{"I3 order O\x1b[2J\n: is lost"}}}
 	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), `  I3 order O\u001b[2J\u000a: is lost`+"\n") {
 		t.Errorf("printed %q, %v", &out, err)
 	}
 }
 
-// F-API-02: a run whose history cannot be read is not checked, so it has no report.
+// F-API-02: a run whose history cannot be read is not checked, so it has no summary.
 func TestRun_ReportsNothingWithoutAReadableHistory(t *testing.T) {
-	report, _, err := runWhile(t, config(t), func(ctx context.Context, host string) {
+	summary, _, err := runWhile(t, config(t), func(ctx context.Context, host string) {
 		clients, err := connect.Open(ctx, connect.Config{FirestoreHost: host, PubSubHost: host}, meter.New())
 		if err != nil {
 			t.Error(err)
@@ -396,17 +396,17 @@ func TestRun_ReportsNothingWithoutAReadableHistory(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err == nil || !strings.Contains(err.Error(), "O-BAD") || report.ElapsedSeconds != 0 {
-		t.Errorf("error is %v, report is %+v", err, report)
+	if err == nil || !strings.Contains(err.Error(), "O-BAD") || summary.ElapsedSeconds != 0 {
+		t.Errorf("error is %v, summary is %+v", err, summary)
 	}
 }
 
 // A run too short for telemetry has no latency, rather than one of 0 ms.
-func TestReport_ShowsNoLatencyWithoutTelemetry(t *testing.T) {
-	for want, r := range map[string]devrun.Report{
+func TestSummary_ShowsNoLatencyWithoutTelemetry(t *testing.T) {
+	for want, r := range map[string]devrun.Summary{
 		"latency     no telemetry was applied\n":                                                            {},
-		"latency     publish to commit of telemetry: p50 0.0 ms, p99 0.0 ms, of changes of status 0.0 ms\n": {Telemetry: devrun.TelemetryReport{Applied: 1}},
-		"p50 0.0 ms, p99 0.0 ms, of changes of status 0.0 ms; first telemetry applied after 62 ms\n":        {Telemetry: devrun.TelemetryReport{Applied: 1}, FirstTelemetryMs: 62},
+		"latency     publish to commit of telemetry: p50 0.0 ms, p99 0.0 ms, of changes of status 0.0 ms\n": {Telemetry: devrun.TelemetrySummary{Applied: 1}},
+		"p50 0.0 ms, p99 0.0 ms, of changes of status 0.0 ms; first telemetry applied after 62 ms\n":        {Telemetry: devrun.TelemetrySummary{Applied: 1}, FirstTelemetryMs: 62},
 	} {
 		var printed strings.Builder
 		err := r.Print(&printed)

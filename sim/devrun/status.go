@@ -22,7 +22,7 @@ type status struct {
 	now     func() time.Time
 	began   time.Time // simulated
 	speed   float64
-	pace    func() PaceReport
+	pace    func() PaceSummary
 }
 
 const (

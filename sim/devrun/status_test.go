@@ -16,14 +16,14 @@ import (
 
 // watch runs a status on a terminal until enough says that it has seen enough of
 // what was written, and returns all of it.
-func watch(t *testing.T, pace PaceReport, enough func(written string) bool) string {
+func watch(t *testing.T, pace PaceSummary, enough func(written string) bool) string {
 	t.Helper()
 	out, in := io.Pipe()
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
 	s := status{
 		console: &console{out: in, terminal: true}, meter: meter.New(), store: firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{}),
-		now: time.Now, began: time.Now(), speed: 1, pace: func() PaceReport { return pace },
+		now: time.Now, began: time.Now(), speed: 1, pace: func() PaceSummary { return pace },
 	}
 	go func() { s.run(ctx); in.Close() }()
 	var written bytes.Buffer
@@ -43,7 +43,7 @@ func watch(t *testing.T, pace PaceReport, enough func(written string) bool) stri
 // F-API-02: somebody who watches a run is warned once that it falls behind.
 func TestStatus_WarnsOnceOfFallingBehind(t *testing.T) {
 	t.Parallel()
-	written := watch(t, PaceReport{Behind: true, Speed: 150}, func(written string) bool {
+	written := watch(t, PaceSummary{Behind: true, Speed: 150}, func(written string) bool {
 		_, after, warned := strings.Cut(written, "does not keep up")
 		return warned && strings.Count(after, "TIME") > 3
 	})
@@ -56,7 +56,7 @@ func TestStatus_WarnsOnceOfFallingBehind(t *testing.T) {
 // terminal cuts them off, because erasing could not remove a wrapped row.
 func TestStatus_IsRedrawnInPlaceAndNeverWrapped(t *testing.T) {
 	t.Parallel()
-	written := watch(t, PaceReport{}, func(written string) bool { return strings.Count(written, "TIME") > 2 })
+	written := watch(t, PaceSummary{}, func(written string) bool { return strings.Count(written, "TIME") > 2 })
 	frames := strings.Split(written, "\x1b[?7l")
 	for _, frame := range frames[1 : len(frames)-1] {
 		shown, rest, on := strings.Cut(frame, "\x1b[?7h")

@@ -14,9 +14,9 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// report reads what the run left behind and checks it.
-func (run *devRun) report(ctx context.Context) (Report, error) {
-	r := Report{
+// summary reads what the run left behind and checks it.
+func (run *devRun) summary(ctx context.Context) (Summary, error) {
+	r := Summary{
 		Seed: run.cfg.Seed, ElapsedSeconds: time.Since(run.began).Seconds(),
 		SimulatedSeconds: run.clock.Now().Sub(run.simBegan).Seconds(),
 		FirstTelemetryMs: millis(run.firstTelemetry), Unsettled: run.unsettled,
@@ -25,15 +25,15 @@ func (run *devRun) report(ctx context.Context) (Report, error) {
 		r.columns = printColumns
 	}
 	// The counters first: reading the history would add to them.
-	r.reportMeter(run.product.Meter, run.cfg.Speed)
+	r.addMeter(run.product.Meter, run.cfg.Speed)
 	r.Pace = run.pace()
 	h, err := run.history(ctx)
 	if err != nil {
 		return r, err
 	}
-	r.Orders = reportOrders(h.Orders, h.Events, run.simBegan)
-	r.Priorities = reportPriorities(h.Orders, run.clock.Now())
-	r.Decisions = reportDecisions(h.Ledger)
+	r.Orders = summarizeOrders(h.Orders, h.Events, run.simBegan)
+	r.Priorities = summarizePriorities(h.Orders, run.clock.Now())
+	r.Decisions = summarizeDecisions(h.Ledger)
 	r.Cycles.Causes = run.causes()
 	r.MissionsFailed = make(map[domain.FailureReason]int)
 	carried := 0
@@ -46,9 +46,9 @@ func (run *devRun) report(ctx context.Context) (Report, error) {
 	}
 	r.Load = loadOf(run.cfg.OrdersPerMinute, run.cfg.Drones, run.cfg.charging(), r.FlownKm, carried)
 	used := run.outside.drones.Stats().Charging
-	r.Charging = ChargingReport{Slots: used.Slots, Most: used.Most, WaitedSeconds: used.Waited.Seconds()}
+	r.Charging = ChargingSummary{Slots: used.Slots, Most: used.Most, WaitedSeconds: used.Waited.Seconds()}
 	checked := invariant.Check(h)
-	r.Invariants = InvariantReport{Checked: checked.Checked, Violations: []string{}}
+	r.Invariants = InvariantSummary{Checked: checked.Checked, Violations: []string{}}
 	for _, v := range checked.Violations {
 		r.Invariants.Violations = append(r.Invariants.Violations, v.String())
 	}

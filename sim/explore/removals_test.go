@@ -256,12 +256,12 @@ func limited(change func(*Limits)) func(Rules, Limits) Rules {
 // refuse most of what the rule does.
 func anywhere(remove func(Rules, Limits) Rules) func(Rules, Limits) Rules {
 	return func(_ Rules, l Limits) Rules {
-		unplaced(&l)
+		recordOnly(&l)
 		return remove(Contract(l), l)
 	}
 }
 
-func unplaced(l *Limits) { l.Assignment.RecordStops = true }
+func recordOnly(l *Limits) { l.Assignment.RecordStops = true }
 
 const never = time.Hour
 
@@ -578,7 +578,7 @@ var removals = []removal{
 			d.Route[1], d.Route[2] = d.Route[2], d.Route[1]
 		}
 	}), "forged", "READY", 3, ""},
-	{"F-STP-01", "STOP_MISPLACED: stops are not compared with addresses", limited(unplaced), "misplaced", "I11", 3, ""},
+	{"F-STP-01", "STOP_MISPLACED: stops are not compared with addresses", limited(recordOnly), "misplaced", "I11", 3, ""},
 	{"F-DEC-02", "OVER_CAPACITY: loads are not checked", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.PayloadCapacityKg = 0

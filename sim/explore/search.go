@@ -156,11 +156,11 @@ func (t *fingerprints) add(f uint64) bool {
 		t.slots = make([]uint64, 2*len(old))
 		for _, g := range old {
 			if g != 0 {
-				t.slots[t.place(g)] = g
+				t.slots[t.slot(g)] = g
 			}
 		}
 	}
-	i := t.place(f)
+	i := t.slot(f)
 	if t.slots[i] == f {
 		return false
 	}
@@ -170,7 +170,7 @@ func (t *fingerprints) add(f uint64) bool {
 }
 
 // place returns the index of f, or where it would be inserted.
-func (t *fingerprints) place(f uint64) uint64 {
+func (t *fingerprints) slot(f uint64) uint64 {
 	mask := uint64(len(t.slots) - 1)
 	i := f & mask
 	for t.slots[i] != 0 && t.slots[i] != f {

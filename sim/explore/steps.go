@@ -21,7 +21,7 @@ type verb uint8
 const (
 	doTick     verb = iota + 1
 	doReport        // A drone, B manner
-	doDeliver       // A place on the bus, B fate
+	doDeliver       // A index on the bus, B fate
 	doCommit        // A manager
 	doPlan          // A drone, B orders, C 1 with the fence of a lost lease
 	doAmend         // A drone, B orders of its mission from now on
@@ -101,7 +101,7 @@ const (
 	stranger               // an order that another area plans
 	usurper                // the same, in the name of a depot that does not plan it
 	elsewhere              // delivers where nobody ordered
-	oldPlace               // picks up where the parcel is not
+	oldPickup              // picks up where the parcel is not
 )
 
 const (
@@ -183,8 +183,8 @@ func (m *model) enabled(s *state, list []action) []action {
 	return list
 }
 
-func (m *model) fates(s *state, place uint8, n id, list []action) []action {
-	add := func(f fate) { list = append(list, action{Do: doDeliver, A: place, B: uint8(f)}) }
+func (m *model) fates(s *state, at uint8, n id, list []action) []action {
+	add := func(f fate) { list = append(list, action{Do: doDeliver, A: at, B: uint8(f)}) }
 	add(settled)
 	msg := m.messages.get(n)
 	if s.Left.Again > 0 {
@@ -445,7 +445,7 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	case doCommit:
 		t := s.Open[a.A]
 		s.Open[a.A] = transaction{}
-		s.settleOpen()
+		s.sortOpen()
 		v = m.handle(&s, t.Message, t.At, settled)
 	case doPlan:
 		m.plan(&s, int(a.A), a.B, a.C == 1)
@@ -510,8 +510,8 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	return s, v
 }
 
-// settleOpen sorts open transactions, because State Managers are interchangeable.
-func (s *state) settleOpen() {
+// sortOpen sorts open transactions, because State Managers are interchangeable.
+func (s *state) sortOpen() {
 	slices.SortFunc(s.Open[:], func(a, b transaction) int {
 		switch {
 		case a.Message == 0 || b.Message == 0:
@@ -611,35 +611,35 @@ func (m *model) report(s *state, d uint8, how manner) {
 	s.insert(m.internMessage(message{Kind: kindReport, Drone: int(d), Report: t, Proves: proves}))
 }
 
-func (m *model) deliver(s *state, place int, f fate) *Violation {
-	msg := m.messages.get(s.Bus[place])
+func (m *model) deliver(s *state, at int, f fate) *Violation {
+	msg := m.messages.get(s.Bus[at])
 	switch f {
 	case lost:
 		s.Left.Lose--
-		s.remove(place)
+		s.remove(at)
 		return nil
 	case begun, begunTwo:
 		s.Left.Slow--
-		n := s.Bus[place]
+		n := s.Bus[at]
 		if f == begunTwo {
 			s.Left.Again--
 		} else {
-			s.remove(place)
+			s.remove(at)
 		}
 		s.Open[maxManagers-1] = transaction{n, s.Now}
-		s.settleOpen()
+		s.sortOpen()
 		return nil
 	case settled, again, half, unsent, outdated:
 	}
-	n := s.Bus[place]
+	n := s.Bus[at]
 	switch f {
 	case again, half:
 		s.Left.Again--
 	case unsent:
 		s.Left.Unsent--
-		s.remove(place)
+		s.remove(at)
 	case settled, outdated:
-		s.remove(place)
+		s.remove(at)
 	case lost, begun, begunTwo:
 	}
 	if msg.Kind == kindCommand {
@@ -829,7 +829,7 @@ func (m *model) forge(s *state, f forgery, d, o int) {
 		set = 1 << (maxOrders - 1)
 	case heavy:
 		set = 3
-	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier, unfenced, stranger, usurper, elsewhere, oldPlace:
+	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier, unfenced, stranger, usurper, elsewhere, oldPickup:
 	}
 	m.decide(s, d, set, f, func(msg *message) {
 		x := &msg.Decision
@@ -854,7 +854,7 @@ func (m *model) forge(s *state, f forgery, d, o int) {
 			x.Fence = ""
 		case elsewhere:
 			x.Route[2].Position = awayAt
-		case oldPlace:
+		case oldPickup:
 			x.Route[1].Position = awayAt
 		case honest, blind, ghostOrder, heavy, stranger, usurper:
 		}

@@ -262,7 +262,7 @@ var Worlds = []World{
 	},
 	{
 		Name: "misplaced", About: "decisions whose stops are not at their order's addresses, beside honest ones",
-		Messages: 3, Ticks: 3, Orders: 2, Parcels: 1, Drones: 2, Forge: []forgery{elsewhere, oldPlace},
+		Messages: 3, Ticks: 3, Orders: 2, Parcels: 1, Drones: 2, Forge: []forgery{elsewhere, oldPickup},
 		Left: budgets{Cycle: 1, Forge: 2, Again: 1, Abort: 1},
 	},
 	{

@@ -97,7 +97,7 @@ func (c Config) planned() []plannedFault {
 // Result is what a run left behind and what the checks found.
 type Result struct {
 	History invariant.History
-	Verdict invariant.Report
+	Verdict invariant.Result
 	// Complaints are mistakes of the product that no invariant covers.
 	Complaints []string
 

@@ -9,8 +9,8 @@ import (
 )
 
 // Check checks a history against all invariants, and against F-ARE-04 where it has
-// readings. Equal histories give equal reports.
-func Check(h History) Report {
+// readings. Equal histories give equal results.
+func Check(h History) Result {
 	if h.ClockTolerance == 0 {
 		h.ClockTolerance = DefaultClockTolerance
 	}
@@ -28,16 +28,16 @@ func Check(h History) Report {
 	c.addresses()
 	c.released()
 	c.planned()
-	slices.SortFunc(c.report.Violations, func(a, b Violation) int {
+	slices.SortFunc(c.result.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Detail, b.Detail))
 	})
-	return c.report
+	return c.result
 }
 
 // checker is a history indexed by key.
 type checker struct {
 	History
-	report Report
+	result Result
 
 	droneByID   map[domain.DroneID]domain.Drone
 	orderByID   map[domain.OrderID]domain.Order
@@ -64,7 +64,7 @@ func mission(id domain.MissionID) entity { return entity{domain.EntityMission, s
 func newChecker(h History) *checker {
 	c := &checker{
 		History:     h,
-		report:      Report{Violations: []Violation{}},
+		result:      Result{Violations: []Violation{}},
 		droneByID:   make(map[domain.DroneID]domain.Drone, len(h.Drones)),
 		orderByID:   make(map[domain.OrderID]domain.Order, len(h.Orders)),
 		missionByID: make(map[domain.MissionID]domain.Mission, len(h.Missions)),
@@ -105,9 +105,9 @@ func newChecker(h History) *checker {
 
 // expect counts one checked fact and adds a violation of the invariant unless ok.
 func (c *checker) expect(ok bool, invariant string, subject fmt.Stringer, format string, args ...any) bool {
-	c.report.Checked++
+	c.result.Checked++
 	if !ok {
-		c.report.Violations = append(c.report.Violations, Violation{invariant, subject.String(), fmt.Sprintf(format, args...)})
+		c.result.Violations = append(c.result.Violations, Violation{invariant, subject.String(), fmt.Sprintf(format, args...)})
 	}
 	return ok
 }

@@ -106,7 +106,7 @@ func TestCheck_ReportsAnyLostOrRepeatedEvent(t *testing.T) {
 	}
 }
 
-func broken(r Report, invariant string) bool {
+func broken(r Result, invariant string) bool {
 	return slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Invariant == invariant })
 }
 
@@ -336,7 +336,7 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 
 // Servers' clocks differ: a mission may seem to begin before the one before ended.
 func TestCheck_AllowsOverlapUpToTheClockTolerance(t *testing.T) {
-	seeming := func(overlap, tolerance time.Duration) Report {
+	seeming := func(overlap, tolerance time.Duration) Result {
 		h := goodHistory()
 		h.ClockTolerance = tolerance
 		last(&h, "mission M1").Time = event(&h, "mission M3 1").Time.Add(overlap)
@@ -356,7 +356,7 @@ func TestCheck_AllowsOverlapUpToTheClockTolerance(t *testing.T) {
 // I1: a mission that fails at once may seem to begin after the next one, if the
 // clock of the server that started it is ahead.
 func TestCheck_AllowsMissionsThatSeemToBeginInTheWrongOrder(t *testing.T) {
-	seeming := func(began, ended time.Duration) Report {
+	seeming := func(began, ended time.Duration) Result {
 		h := goodHistory()
 		next := event(&h, "mission M3 1").Time
 		event(&h, "mission M1 1").Time, last(&h, "mission M1").Time = next.Add(began), next.Add(ended)

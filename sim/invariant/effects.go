@@ -19,7 +19,7 @@ func (c *checker) effects() {
 	sent, conflicts, tooLate, foreign := c.firstSent(), c.conflicts(), c.cancelledTooLate(), c.foreign()
 	for _, m := range c.Confirmed {
 		if refused[m.ID] {
-			c.report.Checked++
+			c.result.Checked++
 			continue
 		}
 		switch {

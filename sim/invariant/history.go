@@ -87,14 +87,14 @@ type Reading struct {
 	Read    map[domain.DepotID][]domain.OrderID // by the depot that names the area
 }
 
-// Report is the result of a check.
-type Report struct {
+// Result is what a check found.
+type Result struct {
 	Checked    int         `json:"checked"` // facts that were compared
 	Violations []Violation `json:"violations"`
 }
 
 // OK reports whether every rule held.
-func (r Report) OK() bool { return len(r.Violations) == 0 }
+func (r Result) OK() bool { return len(r.Violations) == 0 }
 
 // Violation is one fact that breaks one rule.
 type Violation struct {

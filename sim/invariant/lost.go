@@ -22,7 +22,7 @@ func (c *checker) noOrderLost() {
 	for _, o := range c.Orders {
 		switch o.Status {
 		case domain.OrderDelivered, domain.OrderCancelled, domain.OrderPending:
-			c.report.Checked++
+			c.result.Checked++
 		case domain.OrderAssigned, domain.OrderInDelivery:
 			m := c.missionByID[o.AssignedMissionID]
 			c.expect(m.Status == domain.MissionActive && slices.Contains(m.OrderIDs, o.ID), "I3", order(o.ID),

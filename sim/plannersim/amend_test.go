@@ -38,7 +38,7 @@ func TestRun_NoMoreDronesChargeThanSlots(t *testing.T) {
 	longtest.Only(t, "plans 40 minutes twice")
 	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 4, Seed: 3, Duration: 40 * time.Minute, Drones: 12, Amend: true, Standby: true, Slots: 1}
-	cfg := planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}, Position: true}
+	cfg := planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}, Advance: true}
 	few := runWith(t, s, cfg)
 	s.Slots = 0
 	enough := runWith(t, s, cfg)
@@ -56,7 +56,7 @@ func TestRun_DronesWaitWhereOrdersAreExpected(t *testing.T) {
 	longtest.Only(t, "plans 70 minutes twice")
 	t.Parallel()
 	s := plannersim.Scenario{PerMinute: 6, Seed: 3, Duration: 70 * time.Minute, Quiet: 20 * time.Minute, Drones: 30, Amend: true}
-	cfg := planner.Config{Options: solver.Options{Iterations: 20, Workers: 1}, Position: true}
+	cfg := planner.Config{Options: solver.Options{Iterations: 20, Workers: 1}, Advance: true}
 	without := runWith(t, s, cfg)
 	s.Standby = true
 	with := runWith(t, s, cfg)

@@ -287,8 +287,8 @@ func TestExchange_KeepsEveryOrderOnOneDrone(t *testing.T) {
 		l, orders := newLossy(t, s, c.lost)
 		p := planner.New(planner.Config{
 			Options: solver.Options{Iterations: 10, Workers: 1}, Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
-			Position: true,
-			Refused:  func(_ solver.Problem, fault error) { t.Error(fault) },
+			Advance: true,
+			Refused: func(_ solver.Problem, fault error) { t.Error(fault) },
 		}, time.Now)
 		for second := 0; l.now.Sub(plannersim.Begin) < s.Duration; second++ {
 			for len(orders) > 0 && !orders[0].CreatedAt.After(l.now) {

@@ -94,7 +94,7 @@ func fly(drone fleetsim.Drone, d domain.Decision) (last domain.Telemetry) {
 // missions change under way.
 func TestRun_LoadedDronesKeepTheirReserve(t *testing.T) {
 	s := plannersim.Scenario{World: loaded, PerMinute: 4, Seed: 3, Duration: 40 * time.Minute, Drones: 12, Amend: true, Standby: true}
-	r := runWith(t, s, planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}, Position: true})
+	r := runWith(t, s, planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}, Advance: true})
 	if r.LowestCharge < 20 || r.Delivered < 20 || r.Amendments.Applied == 0 || len(r.Rejected) > 0 {
 		t.Errorf("lowest charge %.3f %%, %d delivered, amendments %+v, rejected %v", r.LowestCharge, r.Delivered, r.Amendments, r.Rejected)
 	}

@@ -21,19 +21,19 @@ const (
 	limitTolerance = 1e-9
 )
 
-// Fault is one broken rule.
-type Fault struct {
+// Violation is one broken rule.
+type Violation struct {
 	Rule    string // stable name, such as "precedence"
-	DroneID string // empty when the fault is not in a route
+	DroneID string // empty when the violation is not in a route
 	OrderID string // empty when no single order is to blame
 	Detail  string
 }
 
-// Faults lists every broken rule of a plan; it is an error when not empty.
-type Faults []Fault
+// Violations lists every broken rule of a plan; it is an error when not empty.
+type Violations []Violation
 
-// Error lists the first faults on one line.
-func (f Faults) Error() string {
+// Error lists the first violations on one line.
+func (f Violations) Error() string {
 	const shown = 5
 	var b strings.Builder
 	fmt.Fprintf(&b, "plan breaks %d rules:", len(f))
@@ -47,8 +47,8 @@ func (f Faults) Error() string {
 	return b.String()
 }
 
-// Plan replays the plan against the problem and returns nil, or Faults naming
-// every rule it breaks. A late delivery is not a fault, but the counts in the
+// Plan replays the plan against the problem and returns nil, or Violations naming
+// every rule it breaks. A late delivery is not a violation, but the counts in the
 // plan's objective must agree with the replay.
 func Plan(p model.Problem, plan model.Plan) error {
 	r := newReplay(p)
@@ -64,17 +64,17 @@ func Plan(p model.Problem, plan model.Plan) error {
 	r.slots(plan)
 	r.orders(plan)
 	r.objective(plan.Objective)
-	if len(r.faults) == 0 {
+	if len(r.violations) == 0 {
 		return nil
 	}
-	return r.faults
+	return r.violations
 }
 
 // replay is one check of a plan.
 type replay struct {
-	problem model.Problem
-	params  model.Params
-	faults  Faults
+	problem    model.Problem
+	params     model.Params
+	violations Violations
 
 	drones     map[string]model.Drone
 	depots     map[string]model.Depot
@@ -128,8 +128,8 @@ func newReplay(p model.Problem) *replay {
 	return r
 }
 
-func (r *replay) fault(rule, drone, order, format string, args ...any) {
-	r.faults = append(r.faults, Fault{Rule: rule, DroneID: drone, OrderID: order, Detail: fmt.Sprintf(format, args...)})
+func (r *replay) violation(rule, drone, order, format string, args ...any) {
+	r.violations = append(r.violations, Violation{Rule: rule, DroneID: drone, OrderID: order, Detail: fmt.Sprintf(format, args...)})
 }
 
 // route flies one route from raw coordinates.
@@ -137,11 +137,11 @@ func (r *replay) route(route model.Route) {
 	id := route.DroneID
 	drone, known := r.drones[id]
 	if !known {
-		r.fault("drone", id, "", "unknown drone")
+		r.violation("drone", id, "", "unknown drone")
 		return
 	}
 	if r.flown[id] {
-		r.fault("drone", id, "", "has two routes")
+		r.violation("drone", id, "", "has two routes")
 	}
 	r.flown[id] = true
 	if !r.ends(route, drone) {
@@ -151,10 +151,10 @@ func (r *replay) route(route model.Route) {
 	f := flown{drone: drone, now: r.problem.Now, at: drone.At, aboard: map[string]bool{}}
 	r.fly(&f, route)
 	if f.orders == 0 {
-		r.fault("empty", id, "", "route serves no order")
+		r.violation("empty", id, "", "route serves no order")
 	}
 	if f.orders > r.params.MaxOrdersPerRoute || len(route.Stops) > model.MaxWaypointsPerDecision {
-		r.fault("size", id, "", "%d orders, %d stops", f.orders, len(route.Stops))
+		r.violation("size", id, "", "%d orders, %d stops", f.orders, len(route.Stops))
 	}
 	r.landing(route, drone, f.km, f.used, f.now.Sub(r.problem.Now))
 	r.totalKm += f.km
@@ -188,11 +188,11 @@ func (r *replay) fly(f *flown, route model.Route) {
 			f.orders++
 			order := r.pickup(id, stop, f.aboard)
 			if !allowed(order, id) {
-				r.fault("allowed", id, stop.OrderID, "pinned to drone %q, forbidden to %q", order.PinnedDroneID, order.ForbiddenDroneIDs)
+				r.violation("allowed", id, stop.OrderID, "pinned to drone %q, forbidden to %q", order.PinnedDroneID, order.ForbiddenDroneIDs)
 			}
 			f.load += order.WeightKg
 			if f.drone.CapacityKg != 0 && !(f.load <= f.drone.CapacityKg+limitTolerance) {
-				r.fault("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", f.load, f.drone.CapacityKg)
+				r.violation("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", f.load, f.drone.CapacityKg)
 			}
 			f.now = f.now.Add(r.params.PickupService)
 		case model.Delivery:
@@ -202,7 +202,7 @@ func (r *replay) fly(f *flown, route model.Route) {
 		}
 	}
 	for order := range f.aboard {
-		r.fault("pairing", id, order, "picked up, never delivered")
+		r.violation("pairing", id, order, "picked up, never delivered")
 	}
 }
 
@@ -211,22 +211,22 @@ func (r *replay) fly(f *flown, route model.Route) {
 func (r *replay) ends(route model.Route, drone model.Drone) bool {
 	id, n := route.DroneID, len(route.Stops)
 	if n < 2 || route.Stops[0].Kind != model.DepotStart || route.Stops[n-1].Kind != model.DepotReturn {
-		r.fault("ends", id, "", "route must start with DEPOT_START and end with DEPOT_RETURN")
+		r.violation("ends", id, "", "route must start with DEPOT_START and end with DEPOT_RETURN")
 		return false
 	}
 	for i, stop := range route.Stops[1 : n-1] {
 		if stop.Kind != model.WarehousePickup && stop.Kind != model.Delivery {
-			r.fault("ends", id, "", "stop %d is a %s inside the route", i+1, stop.Kind)
+			r.violation("ends", id, "", "stop %d is a %s inside the route", i+1, stop.Kind)
 			return false
 		}
 	}
 	if !same(route.Stops[0].At, drone.At) {
-		r.fault("ends", id, "", "does not start at the drone's position")
+		r.violation("ends", id, "", "does not start at the drone's position")
 	}
 	last := route.Stops[n-1].At
 	if drone.HomeDepotID != "" {
 		if home, ok := r.depots[drone.HomeDepotID]; !ok || !same(last, home.At) {
-			r.fault("ends", id, "", "does not end at home depot %q", drone.HomeDepotID)
+			r.violation("ends", id, "", "does not end at home depot %q", drone.HomeDepotID)
 		}
 		return true
 	}
@@ -235,7 +235,7 @@ func (r *replay) ends(route model.Route, drone model.Drone) bool {
 			return true
 		}
 	}
-	r.fault("ends", id, "", "does not end at a depot")
+	r.violation("ends", id, "", "does not end at a depot")
 	return true
 }
 
@@ -243,24 +243,24 @@ func (r *replay) ends(route model.Route, drone model.Drone) bool {
 func (r *replay) stored(route model.Route, i int, now time.Time, km, battery float64) {
 	stop := route.Stops[i]
 	if diff := stop.ETA.Sub(now); diff > timeTolerance || diff < -timeTolerance {
-		r.fault("eta", route.DroneID, stop.OrderID, "stop %d says %s, replay %s", i, stop.ETA, now)
+		r.violation("eta", route.DroneID, stop.OrderID, "stop %d says %s, replay %s", i, stop.ETA, now)
 	}
 	if !(math.Abs(stop.DistanceKm-km) <= kmTolerance) {
-		r.fault("distance", route.DroneID, stop.OrderID, "stop %d says %.6f km, replay %.6f", i, stop.DistanceKm, km)
+		r.violation("distance", route.DroneID, stop.OrderID, "stop %d says %.6f km, replay %.6f", i, stop.DistanceKm, km)
 	}
 	if !(math.Abs(stop.BatteryPercent-battery) <= batteryTolerance) {
-		r.fault("battery", route.DroneID, stop.OrderID, "stop %d says %.6f %%, replay %.6f", i, stop.BatteryPercent, battery)
+		r.violation("battery", route.DroneID, stop.OrderID, "stop %d says %.6f %%, replay %.6f", i, stop.BatteryPercent, battery)
 	}
 }
 
 func (r *replay) pickup(drone string, stop model.Stop, aboard map[string]bool) model.Order {
 	order, known := r.ordersByID[stop.OrderID]
 	if !known {
-		r.fault("order", drone, stop.OrderID, "unknown order")
+		r.violation("order", drone, stop.OrderID, "unknown order")
 		return order
 	}
 	if _, done := r.delivered[order.ID]; done || aboard[order.ID] {
-		r.fault("once", drone, order.ID, "picked up again")
+		r.violation("once", drone, order.ID, "picked up again")
 	}
 	aboard[order.ID] = true
 	if carrier, flies := r.inFlight[order.ID]; flies {
@@ -269,20 +269,20 @@ func (r *replay) pickup(drone string, stop model.Stop, aboard map[string]bool) m
 	}
 	if order.Pickup != nil {
 		if !same(stop.At, *order.Pickup) {
-			r.fault("stock", drone, order.ID, "not picked up at the order's pickup point")
+			r.violation("stock", drone, order.ID, "not picked up at the order's pickup point")
 		}
 		return order
 	}
 	w, known := r.warehouses[stop.WarehouseID]
 	switch {
 	case !known:
-		r.fault("stock", drone, order.ID, "unknown warehouse %q", stop.WarehouseID)
+		r.violation("stock", drone, order.ID, "unknown warehouse %q", stop.WarehouseID)
 	case !same(stop.At, w.At):
-		r.fault("stock", drone, order.ID, "stop is not at warehouse %q", w.ID)
+		r.violation("stock", drone, order.ID, "stop is not at warehouse %q", w.ID)
 	case order.ColdChain && !w.ColdStorage:
-		r.fault("stock", drone, order.ID, "warehouse %q is not cold", w.ID)
+		r.violation("stock", drone, order.ID, "warehouse %q is not cold", w.ID)
 	case !stocks(w, order.ProductType):
-		r.fault("stock", drone, order.ID, "warehouse %q does not stock %q", w.ID, order.ProductType)
+		r.violation("stock", drone, order.ID, "warehouse %q does not stock %q", w.ID, order.ProductType)
 	}
 	return order
 }
@@ -290,15 +290,15 @@ func (r *replay) pickup(drone string, stop model.Stop, aboard map[string]bool) m
 func (r *replay) deliver(drone string, stop model.Stop, aboard map[string]bool, now time.Time) model.Order {
 	order, known := r.ordersByID[stop.OrderID]
 	if !known {
-		r.fault("order", drone, stop.OrderID, "unknown order")
+		r.violation("order", drone, stop.OrderID, "unknown order")
 		return order
 	}
 	if !aboard[order.ID] {
-		r.fault("precedence", drone, order.ID, "delivered before its pickup")
+		r.violation("precedence", drone, order.ID, "delivered before its pickup")
 	}
 	delete(aboard, order.ID)
 	if !same(stop.At, order.Delivery) {
-		r.fault("pairing", drone, order.ID, "delivered to another place")
+		r.violation("pairing", drone, order.ID, "delivered to another place")
 	}
 	r.delivered[order.ID] = now
 	return order
@@ -307,17 +307,17 @@ func (r *replay) deliver(drone string, stop model.Stop, aboard map[string]bool, 
 // landing checks the state at the end of a route, after the leg home.
 func (r *replay) landing(route model.Route, drone model.Drone, km, used float64, took time.Duration) {
 	if left := drone.BatteryPercent - math.Max(used, route.BatteryUsePercent); !(left >= r.params.ReservePercent-limitTolerance) {
-		r.fault("reserve", route.DroneID, "", "lands with %.3f %%, reserve %.3f %%", left, r.params.ReservePercent)
+		r.violation("reserve", route.DroneID, "", "lands with %.3f %%, reserve %.3f %%", left, r.params.ReservePercent)
 	}
 	if drone.MaxFlight > 0 && took-timeTolerance > drone.MaxFlight {
-		r.fault("flight", route.DroneID, "", "takes %s, at most %s", took, drone.MaxFlight)
+		r.violation("flight", route.DroneID, "", "takes %s, at most %s", took, drone.MaxFlight)
 	}
 	if !(math.Abs(route.DistanceKm-km) <= kmTolerance) || !(math.Abs(route.BatteryUsePercent-used) <= batteryTolerance) {
-		r.fault("totals", route.DroneID, "", "says %.6f km %.6f %%, replay %.6f km %.6f %%",
+		r.violation("totals", route.DroneID, "", "says %.6f km %.6f %%, replay %.6f km %.6f %%",
 			route.DistanceKm, route.BatteryUsePercent, km, used)
 	}
 	if diff := route.Duration - took; diff > timeTolerance || diff < -timeTolerance {
-		r.fault("totals", route.DroneID, "", "says %s, replay %s", route.Duration, took)
+		r.violation("totals", route.DroneID, "", "says %s, replay %s", route.Duration, took)
 	}
 }
 
@@ -327,7 +327,7 @@ func (r *replay) orders(plan model.Plan) {
 	listed := make([]int, len(r.problem.Orders))
 	for _, u := range plan.Unserved {
 		if u.Index < 0 || u.Index >= len(listed) || r.problem.Orders[u.Index].ID != u.OrderID {
-			r.fault("bank", "", u.OrderID, "unserved entry with index %d names no order", u.Index)
+			r.violation("bank", "", u.OrderID, "unserved entry with index %d names no order", u.Index)
 			continue
 		}
 		switch u.Reason {
@@ -335,10 +335,10 @@ func (r *replay) orders(plan model.Plan) {
 			model.WaitsForBetterRoute, model.DeadlineUnreachable, model.OverCapacity, model.NoDroneAllowed:
 		case model.InvalidInput: // does not count as an order
 			if r.valid(u.Index) {
-				r.fault("bank", "", u.OrderID, "reason is invalid_input, but the order is valid")
+				r.violation("bank", "", u.OrderID, "reason is invalid_input, but the order is valid")
 			}
 		default:
-			r.fault("bank", "", u.OrderID, "unknown reason %q", u.Reason)
+			r.violation("bank", "", u.OrderID, "unknown reason %q", u.Reason)
 		}
 		listed[u.Index]++
 		if p := r.problem.Orders[u.Index].Priority; u.Reason != model.InvalidInput && validPriority(p) {
@@ -351,7 +351,7 @@ func (r *replay) orders(plan model.Plan) {
 			n++
 		}
 		if n != 1 {
-			r.fault("conservation", "", o.ID, "order %d is accounted for %d times", i, n)
+			r.violation("conservation", "", o.ID, "order %d is accounted for %d times", i, n)
 		}
 	}
 }
@@ -370,14 +370,14 @@ func (r *replay) objective(o model.Objective) {
 		}
 	}
 	if late != o.Late {
-		r.fault("objective", "", "", "says late %v, replay %v", o.Late, late)
+		r.violation("objective", "", "", "says late %v, replay %v", o.Late, late)
 	}
 	if r.unserved != o.Unserved {
-		r.fault("objective", "", "", "says unserved %v, lists %v", o.Unserved, r.unserved)
+		r.violation("objective", "", "", "says unserved %v, lists %v", o.Unserved, r.unserved)
 	}
 	slack := kmTolerance * float64(len(r.flown)+1)
 	if !(math.Abs(o.DistanceKm-r.totalKm) <= slack) || !(math.Abs(o.LongestKm-r.longestKm) <= slack) {
-		r.fault("objective", "", "", "says %.6f km longest %.6f, replay %.6f and %.6f",
+		r.violation("objective", "", "", "says %.6f km longest %.6f, replay %.6f and %.6f",
 			o.DistanceKm, o.LongestKm, r.totalKm, r.longestKm)
 	}
 }

@@ -143,19 +143,19 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, plan := sound(t)
 			test.spoil(&p, &plan)
-			var faults check.Faults
-			if err := check.Plan(p, plan); !errors.As(err, &faults) {
+			var violations check.Violations
+			if err := check.Plan(p, plan); !errors.As(err, &violations) {
 				t.Fatalf("not noticed: %v", err)
 			}
-			for _, f := range faults {
+			for _, f := range violations {
 				if f.Rule == test.rule {
-					if !strings.Contains(faults.Error(), "plan breaks") {
-						t.Error(faults.Error())
+					if !strings.Contains(violations.Error(), "plan breaks") {
+						t.Error(violations.Error())
 					}
 					return
 				}
 			}
-			t.Fatalf("rule %q not among %v", test.rule, faults)
+			t.Fatalf("rule %q not among %v", test.rule, violations)
 		})
 	}
 }
@@ -248,6 +248,6 @@ func TestFaults_Error(t *testing.T) {
 	}
 	err := check.Plan(p, plan)
 	if err == nil || strings.Count(err.Error(), "[") != 5 || !strings.HasSuffix(err.Error(), "] ...") {
-		t.Errorf("%v, want five of seven faults", err)
+		t.Errorf("%v, want five of seven violations", err)
 	}
 }

@@ -32,12 +32,12 @@ func (r *replay) amendment(a model.Amendment) {
 	f, known := r.flights[id]
 	switch {
 	case !known:
-		r.fault("flight", id, "", "not in flight")
+		r.violation("flight", id, "", "not in flight")
 		return
 	case r.flown[id]:
-		r.fault("drone", id, "", "has two routes")
+		r.violation("drone", id, "", "has two routes")
 	case a.MissionID != f.MissionID || a.Revision != f.Revision:
-		r.fault("revision", id, "", "amends revision %d of %q, flies %d of %q", a.Revision, a.MissionID, f.Revision, f.MissionID)
+		r.violation("revision", id, "", "amends revision %d of %q, flies %d of %q", a.Revision, a.MissionID, f.Revision, f.MissionID)
 	}
 	r.flown[id] = true
 	if !r.restEnds(a.Route, f) || !r.keepsCommitted(a.Route, f) {
@@ -49,11 +49,11 @@ func (r *replay) amendment(a model.Amendment) {
 	r.fly(&rest, a.Route)
 	r.keepsPromises(a, f, before)
 	if n := f.OrdersDelivered + aboard + rest.orders; n > model.MaxOrdersPerDecision || f.StopsBehind+len(a.Stops) > model.MaxWaypointsPerDecision {
-		r.fault("size", id, "", "%d orders, %d stops", n, f.StopsBehind+len(a.Stops))
+		r.violation("size", id, "", "%d orders, %d stops", n, f.StopsBehind+len(a.Stops))
 	}
 	r.landing(a.Route, f.Drone, rest.km, rest.used, rest.now.Sub(r.problem.Now))
 	if diff := a.Detour - rest.now.Sub(before.now); diff > timeTolerance || diff < -timeTolerance || !(math.Abs(a.DetourKm-(rest.km-before.km)) <= kmTolerance) {
-		r.fault("totals", id, "", "says a detour of %.6f km and %s, replay %.6f km and %s", a.DetourKm, a.Detour, rest.km-before.km, rest.now.Sub(before.now))
+		r.violation("totals", id, "", "says a detour of %.6f km and %s, replay %.6f km and %s", a.DetourKm, a.Detour, rest.km-before.km, rest.now.Sub(before.now))
 	}
 	r.totalKm += rest.km - before.km
 }
@@ -104,19 +104,19 @@ func (r *replay) asPlanned(f model.Flight) planned {
 func (r *replay) restEnds(route model.Route, f model.Flight) bool {
 	n := len(route.Stops)
 	if n == 0 || route.Stops[n-1].Kind != model.DepotReturn {
-		r.fault("ends", route.DroneID, "", "route must end with DEPOT_RETURN")
+		r.violation("ends", route.DroneID, "", "route must end with DEPOT_RETURN")
 		return false
 	}
 	for i, stop := range route.Stops[:n-1] {
 		if stop.Kind != model.WarehousePickup && stop.Kind != model.Delivery {
-			r.fault("ends", route.DroneID, "", "stop %d is a %s inside the route", i, stop.Kind)
+			r.violation("ends", route.DroneID, "", "stop %d is a %s inside the route", i, stop.Kind)
 			return false
 		}
 	}
 	last := route.Stops[n-1].At
 	home := slices.ContainsFunc(r.problem.Depots, func(d model.Depot) bool { return same(last, d.At) })
 	if n := len(f.Stops); !home && !(n > 0 && same(last, f.Stops[n-1].At)) {
-		r.fault("ends", route.DroneID, "", "does not end at a depot")
+		r.violation("ends", route.DroneID, "", "does not end at a depot")
 	}
 	return true
 }
@@ -125,7 +125,7 @@ func (r *replay) restEnds(route model.Route, f model.Flight) bool {
 func (r *replay) keepsCommitted(route model.Route, f model.Flight) bool {
 	for i := range min(f.Committed, len(f.Stops)) {
 		if i >= len(route.Stops) || !sameStop(route.Stops[i], f.Stops[i]) {
-			r.fault("committed", route.DroneID, f.Stops[i].OrderID, "stop %d cannot be changed any more", i)
+			r.violation("committed", route.DroneID, f.Stops[i].OrderID, "stop %d cannot be changed any more", i)
 			return false
 		}
 	}
@@ -140,9 +140,9 @@ func sameStop(a, b model.Stop) bool {
 func (r *replay) carriedOn(carrier, drone string, stop model.Stop) {
 	switch {
 	case carrier != drone:
-		r.fault("carrier", drone, stop.OrderID, "is drone %q's", carrier)
+		r.violation("carrier", drone, stop.OrderID, "is drone %q's", carrier)
 	case !slices.ContainsFunc(r.flights[drone].Stops, func(s model.Stop) bool { return sameStop(s, stop) }):
-		r.fault("stock", drone, stop.OrderID, "picked up elsewhere than planned")
+		r.violation("stock", drone, stop.OrderID, "picked up elsewhere than planned")
 	}
 }
 
@@ -156,12 +156,12 @@ func (r *replay) keepsPromises(a model.Amendment, f model.Flight, before planned
 		switch was := before.arrivals[o.ID]; {
 		case !delivered && slices.Contains(a.ReleasedIDs, o.ID):
 			if o.Priority == model.Critical && !was.After(due) {
-				r.fault("critical", a.DroneID, o.ID, "is taken away, and the drone would deliver it in time")
+				r.violation("critical", a.DroneID, o.ID, "is taken away, and the drone would deliver it in time")
 			}
 		case !delivered:
-			r.fault("dropped", a.DroneID, o.ID, "is the drone's, and the amended route does not deliver it")
+			r.violation("dropped", a.DroneID, o.ID, "is the drone's, and the amended route does not deliver it")
 		case o.Priority == model.Critical && at.After(due) && !was.After(due):
-			r.fault("critical", a.DroneID, o.ID, "is made late by %s", at.Sub(due))
+			r.violation("critical", a.DroneID, o.ID, "is made late by %s", at.Sub(due))
 		}
 	}
 	var added []string
@@ -174,11 +174,11 @@ func (r *replay) keepsPromises(a model.Amendment, f model.Flight, before planned
 	slices.Sort(added)
 	slices.Sort(listed)
 	if len(added) == 0 && len(a.ReleasedIDs) == 0 && slices.EqualFunc(a.Stops, f.Stops, sameStop) {
-		r.fault("empty", a.DroneID, "", "amendment changes nothing")
+		r.violation("empty", a.DroneID, "", "amendment changes nothing")
 	}
 	r.takesAway(a, f)
 	if !slices.Equal(added, listed) {
-		r.fault("added", a.DroneID, "", "says it adds %q, adds %q", listed, added)
+		r.violation("added", a.DroneID, "", "says it adds %q, adds %q", listed, added)
 	}
 }
 
@@ -193,17 +193,17 @@ func (r *replay) takesAway(a model.Amendment, f model.Flight) {
 		pickup := slices.IndexFunc(f.Stops, func(s model.Stop) bool { return s.Kind == model.WarehousePickup && s.OrderID == id })
 		switch {
 		case !left[id]:
-			r.fault("released", a.DroneID, id, "is not the drone's, or taken away twice")
+			r.violation("released", a.DroneID, id, "is not the drone's, or taken away twice")
 		case pickup < 0:
-			r.fault("released", a.DroneID, id, "is aboard")
+			r.violation("released", a.DroneID, id, "is aboard")
 		case pickup < f.Committed:
-			r.fault("released", a.DroneID, id, "its pickup cannot be changed any more")
+			r.violation("released", a.DroneID, id, "its pickup cannot be changed any more")
 		case slices.ContainsFunc(a.Stops, func(s model.Stop) bool { return s.OrderID == id }):
-			r.fault("released", a.DroneID, id, "is taken away, and the amended route has it")
+			r.violation("released", a.DroneID, id, "is taken away, and the amended route has it")
 		}
 		delete(left, id)
 	}
 	if len(left)+len(a.AddedIDs)+f.OrdersDelivered == 0 {
-		r.fault("released", a.DroneID, "", "leaves the mission without an order")
+		r.violation("released", a.DroneID, "", "leaves the mission without an order")
 	}
 }

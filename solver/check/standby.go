@@ -14,33 +14,33 @@ func (r *replay) standby(s model.Standby) {
 	drone, ready, homebound, known := r.free(id)
 	switch {
 	case !known:
-		r.fault("drone", id, "", "is not free for a mission without orders")
+		r.violation("drone", id, "", "is not free for a mission without orders")
 		return
 	case r.flown[id]:
-		r.fault("drone", id, "", "has two routes")
+		r.violation("drone", id, "", "has two routes")
 	case !drone.SupportsStandby:
-		r.fault("standby", id, "", "takes no mission without orders")
+		r.violation("standby", id, "", "takes no mission without orders")
 	}
 	r.flown[id] = true
 	if was := r.standbyMissions[id]; s.MissionID != was.MissionID || s.Revision != was.Revision {
-		r.fault("revision", id, "", "amends revision %d of %q, flies %d of %q", s.Revision, s.MissionID, was.Revision, was.MissionID)
+		r.violation("revision", id, "", "amends revision %d of %q, flies %d of %q", s.Revision, s.MissionID, was.Revision, was.MissionID)
 	}
 	stops := s.Stops
 	if begins := len(stops) > 0 && stops[0].Kind == model.DepotStart; begins != (s.MissionID == "" && !homebound) {
-		r.fault("ends", id, "", "a new mission of a drone on the ground starts with DEPOT_START, and no other does")
+		r.violation("ends", id, "", "a new mission of a drone on the ground starts with DEPOT_START, and no other does")
 		return
 	} else if begins && !same(stops[0].At, drone.At) {
-		r.fault("ends", id, "", "does not start at the drone's position")
+		r.violation("ends", id, "", "does not start at the drone's position")
 	}
 	if n := len(stops); n < 2 || stops[n-1].Kind != model.DepotReturn || len(duties(stops)) == 0 {
-		r.fault("ends", id, "", "has no stop to charge or wait at before the DEPOT_RETURN")
+		r.violation("ends", id, "", "has no stop to charge or wait at before the DEPOT_RETURN")
 		return
 	}
 	r.flyStandby(drone, ready, s.Route)
 	last := stops[len(stops)-1].At
 	home, ok := r.depots[drone.HomeDepotID]
 	if r.depotAt(last) == "" || drone.HomeDepotID != "" && !(ok && same(last, home.At)) {
-		r.fault("ends", id, "", "does not end at its depot")
+		r.violation("ends", id, "", "does not end at its depot")
 	}
 }
 
@@ -77,7 +77,7 @@ func (r *replay) flyStandby(drone model.Drone, now time.Time, route model.Route)
 		switch stop.Kind {
 		case model.Charge:
 			if r.depotAt(stop.At) == "" || !(stop.ChargeToPercent > 0 && stop.ChargeToPercent <= 100) {
-				r.fault("charge", drone.ID, "", "stop %d charges to %v %% away from a depot, or to no charge", i, stop.ChargeToPercent)
+				r.violation("charge", drone.ID, "", "stop %d charges to %v %% away from a depot, or to no charge", i, stop.ChargeToPercent)
 			}
 			if more := stop.ChargeToPercent - battery; more > 0 {
 				now = now.Add(time.Duration(more / drone.ChargePerMinute() * float64(time.Minute)))
@@ -85,16 +85,16 @@ func (r *replay) flyStandby(drone model.Drone, now time.Time, route model.Route)
 			}
 		case model.Wait:
 			if stop.Until.Before(now) || stop.Until.Sub(r.problem.Now) > model.MaxWait {
-				r.fault("wait", drone.ID, "", "stop %d waits until %s: before it arrives, or for over %s", i, stop.Until, model.MaxWait)
+				r.violation("wait", drone.ID, "", "stop %d waits until %s: before it arrives, or for over %s", i, stop.Until, model.MaxWait)
 			}
 			now = stop.Until
 		case model.WarehousePickup, model.Delivery:
-			r.fault("ends", drone.ID, stop.OrderID, "stop %d serves an order", i)
+			r.violation("ends", drone.ID, stop.OrderID, "stop %d serves an order", i)
 		case model.DepotStart, model.DepotReturn:
 		}
 	}
 	if drone.MaxFlight > 0 && flying-timeTolerance > drone.MaxFlight {
-		r.fault("flight", drone.ID, "", "flies for %s, at most %s", flying, drone.MaxFlight)
+		r.violation("flight", drone.ID, "", "flies for %s, at most %s", flying, drone.MaxFlight)
 	}
 	drone.MaxFlight = 0
 	r.landing(route, drone, km, km*drone.ConsumptionWith(0), now.Sub(r.problem.Now))
@@ -132,7 +132,7 @@ func (r *replay) slots(plan model.Plan) {
 	}
 	for _, d := range r.problem.Depots {
 		if n := taken[d.ID] + d.SlotsTaken; d.ChargingSlots > 0 && planned[d.ID] > 0 && n > d.ChargingSlots {
-			r.fault("slots", "", "", "depot %s: %d drones charge in %d slots", d.ID, n, d.ChargingSlots)
+			r.violation("slots", "", "", "depot %s: %d drones charge in %d slots", d.ID, n, d.ChargingSlots)
 		}
 	}
 }

@@ -233,8 +233,8 @@ func (s *search) recreate(sol *solution, orders []int) {
 	}
 }
 
-// place is where an order goes: into a trip, or before it as a trip of its own.
-type place struct {
+// insertion is where an order goes: into a trip, or before it as a trip of its own.
+type insertion struct {
 	drone, trip int
 	alone       bool
 	from, to    int // positions of pickup and delivery in the trip
@@ -244,7 +244,7 @@ type place struct {
 
 // insert gives an order to the drone that flies least for it, if any can be in time.
 func (s *search) insert(sol *solution, i int) {
-	best := place{cost: inf}
+	best := insertion{cost: inf}
 	for d := range s.drones {
 		plan := sol.plans[d]
 		for k := range len(plan.trips) + 1 {
@@ -280,7 +280,7 @@ func (s *search) insert(sol *solution, i int) {
 }
 
 // with is a trip with one more order, valid until the next call.
-func (s *search) with(t trip, i int, at place) trip {
+func (s *search) with(t trip, i int, at insertion) trip {
 	s.scratch = append(append(s.scratch[:0], t[:at.from]...), stop{i, at.pickup, true})
 	s.scratch = append(append(s.scratch, t[at.from:at.to]...), stop{i, s.orders[i].delivery, false})
 	s.scratch = append(s.scratch, t[at.to:]...)
@@ -288,7 +288,7 @@ func (s *search) with(t trip, i int, at place) trip {
 }
 
 // tryAlone tries a trip for the order alone before trip k.
-func (s *search) tryAlone(best *place, plan *schedule, d, k, i int) {
+func (s *search) tryAlone(best *insertion, plan *schedule, d, k, i int) {
 	for _, pickup := range s.orders[i].pickups {
 		alone := trip{{i, pickup, true}, {i, s.orders[i].delivery, false}}
 		cost := s.flight[plan.begins[k].point][pickup] + s.flight[pickup][s.orders[i].delivery] + s.flight[s.orders[i].delivery][s.drones[d].home]
@@ -297,13 +297,13 @@ func (s *search) tryAlone(best *place, plan *schedule, d, k, i int) {
 		}
 		f, ok := s.fly(&s.drones[d], plan.begins[k], alone)
 		if ok && s.fits(&s.drones[d], plan, k, f.landed) {
-			*best = place{drone: d, trip: k, alone: true, pickup: pickup, cost: cost}
+			*best = insertion{drone: d, trip: k, alone: true, pickup: pickup, cost: cost}
 		}
 	}
 }
 
 // tryInto tries all positions in trip k.
-func (s *search) tryInto(best *place, plan *schedule, d, k, i int) {
+func (s *search) tryInto(best *insertion, plan *schedule, d, k, i int) {
 	t, to := plan.trips[k], s.orders[i].delivery
 	at := func(j int) int { // the point before position j
 		switch {
@@ -332,7 +332,7 @@ func (s *search) tryInto(best *place, plan *schedule, d, k, i int) {
 				if cost >= best.cost || s.random.Float64() < blink {
 					continue
 				}
-				where := place{drone: d, trip: k, from: from, to: j, pickup: pickup, cost: cost}
+				where := insertion{drone: d, trip: k, from: from, to: j, pickup: pickup, cost: cost}
 				f, ok := s.fly(&s.drones[d], plan.begins[k], s.with(t, i, where))
 				if ok && s.fits(&s.drones[d], plan, k+1, f.landed) {
 					*best = where

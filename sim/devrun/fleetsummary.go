@@ -16,32 +16,32 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// FleetReport is how simulated drones and hospitals fared on a fleet that others may
+// FleetSummary is how simulated drones and hospitals fared on a fleet that others may
 // share. Its JSON form is stable. Orders are those of this process, whoever delivered
 // them; drones and invariants are its own, too.
-type FleetReport struct {
-	Name             string                    `json:"name"`
-	Seed             uint64                    `json:"seed"`
-	ElapsedSeconds   float64                   `json:"elapsedSeconds"`
-	SimulatedSeconds float64                   `json:"simulatedSeconds"`
-	Orders           OrderReport               `json:"orders"`
-	Priorities       map[string]PriorityReport `json:"priorities"`
-	Reports          fleetsim.PublishStats     `json:"reports"`
-	CommandsObeyed   int64                     `json:"commandsObeyed"`
-	CommandsIgnored  int64                     `json:"commandsIgnored"`
-	Crashes          int64                     `json:"crashes"`
-	Network          fleetsim.NetworkStats     `json:"network"`
-	Drones           int                       `json:"drones"`
-	OnMissions       int                       `json:"dronesOnMissions"` // that went offline with one
-	Invariants       *InvariantReport          `json:"invariants,omitempty"`
+type FleetSummary struct {
+	Name             string                     `json:"name"`
+	Seed             uint64                     `json:"seed"`
+	ElapsedSeconds   float64                    `json:"elapsedSeconds"`
+	SimulatedSeconds float64                    `json:"simulatedSeconds"`
+	Orders           OrderSummary               `json:"orders"`
+	Priorities       map[string]PrioritySummary `json:"priorities"`
+	Reports          fleetsim.PublishStats      `json:"reports"`
+	CommandsObeyed   int64                      `json:"commandsObeyed"`
+	CommandsIgnored  int64                      `json:"commandsIgnored"`
+	Crashes          int64                      `json:"crashes"`
+	Network          fleetsim.NetworkStats      `json:"network"`
+	Drones           int                        `json:"drones"`
+	OnMissions       int                        `json:"dronesOnMissions"` // that went offline with one
+	Invariants       *InvariantSummary          `json:"invariants,omitempty"`
 
 	columns int // where Print wraps; 0 for nowhere
 }
 
-// report reads how it went.
-func (run *fleetRun) report(ctx context.Context) (FleetReport, error) {
+// summary reads how it went.
+func (run *fleetRun) summary(ctx context.Context) (FleetSummary, error) {
 	drones := run.drones.Stats()
-	r := FleetReport{
+	r := FleetSummary{
 		Name: run.cfg.Name, Seed: run.cfg.Seed, ElapsedSeconds: time.Since(run.began).Seconds(), SimulatedSeconds: run.clock.Since(run.simBegan).Seconds(),
 		Reports: drones.Telemetry, CommandsObeyed: drones.CommandsObeyed, CommandsIgnored: drones.CommandsIgnored, Crashes: drones.Crashes,
 		Network: run.network.Stats(), Drones: run.cfg.Drones,
@@ -67,7 +67,7 @@ func (run *fleetRun) report(ctx context.Context) (FleetReport, error) {
 			r.OnMissions++
 		}
 	}
-	r.Orders, r.Priorities = reportOrders(orders, nil, run.simBegan), reportPriorities(orders, run.clock.Now())
+	r.Orders, r.Priorities = summarizeOrders(orders, nil, run.simBegan), summarizePriorities(orders, run.clock.Now())
 	for _, o := range orders {
 		if o.AssignedMissionID != "" {
 			r.Orders.Assigned++
@@ -81,14 +81,14 @@ func (run *fleetRun) report(ctx context.Context) (FleetReport, error) {
 const checkFor = 30 * time.Second
 
 // check checks the invariants of the drones and orders of this process.
-func (run *fleetRun) check(ctx context.Context) (InvariantReport, error) {
+func (run *fleetRun) check(ctx context.Context) (InvariantSummary, error) {
 	until := time.Now().Add(checkFor)
 	confirmed := run.confirmations.Messages()
 	var lasting []invariant.Violation
 	for first := true; ; first = false {
 		h, err := fleethistory.Documents(ctx, run.store())
 		if err != nil {
-			return InvariantReport{}, err
+			return InvariantSummary{}, err
 		}
 		h.Confirmed, h.ClockTolerance = confirmed, time.Duration(float64(invariant.DefaultClockTolerance)*run.clock.Speed)+run.cfg.ClockError
 		checked := invariant.Check(h)
@@ -101,7 +101,7 @@ func (run *fleetRun) check(ctx context.Context) (InvariantReport, error) {
 			})
 		}
 		if len(lasting) == 0 || time.Now().After(until) {
-			r := InvariantReport{Checked: checked.Checked, Violations: []string{}}
+			r := InvariantSummary{Checked: checked.Checked, Violations: []string{}}
 			for _, v := range lasting {
 				r.Violations = append(r.Violations, v.String())
 			}
@@ -109,7 +109,7 @@ func (run *fleetRun) check(ctx context.Context) (InvariantReport, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return InvariantReport{}, ctx.Err()
+			return InvariantSummary{}, ctx.Err()
 		case <-time.After(time.Second):
 		}
 	}
@@ -131,8 +131,8 @@ func (run *fleetRun) owns(subject string, missions []domain.Mission) bool {
 	return false
 }
 
-// Print writes the report for people.
-func (r FleetReport) Print(w io.Writer) error {
+// Print writes the summary for people.
+func (r FleetSummary) Print(w io.Writer) error {
 	var text bytes.Buffer
 	line := func(name, format string, args ...any) {
 		text.WriteString(wrap(fmt.Sprintf("%-11s %s", name, fmt.Sprintf(format, args...)), r.columns, 14) + "\n")

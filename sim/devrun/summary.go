@@ -16,25 +16,25 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Report is how a run went. Its JSON form is stable.
+// Summary is how a run went. Its JSON form is stable.
 //
 // Orders, priorities, decisions, missions and invariants come from the store: they
 // include the work of State Managers and optimizers that joined, and of earlier
 // runs in the same data directory. Everything else was counted by this process.
-type Report struct {
-	Orders     OrderReport     `json:"orders"`
-	Decisions  DecisionReport  `json:"decisions"`
-	Telemetry  TelemetryReport `json:"telemetry"`
-	Cycles     CycleReport     `json:"cycles"`
-	Load       LoadReport      `json:"load"`
-	Charging   ChargingReport  `json:"charging"`
-	Firestore  meter.Firestore `json:"firestore"`
-	LatencyMs  LatencyReport   `json:"latencyMs"`
-	Invariants InvariantReport `json:"invariants"`
-	Pace       PaceReport      `json:"pace"`
+type Summary struct {
+	Orders     OrderSummary     `json:"orders"`
+	Decisions  DecisionSummary  `json:"decisions"`
+	Telemetry  TelemetrySummary `json:"telemetry"`
+	Cycles     CycleSummary     `json:"cycles"`
+	Load       LoadSummary      `json:"load"`
+	Charging   ChargingSummary  `json:"charging"`
+	Firestore  meter.Firestore  `json:"firestore"`
+	LatencyMs  LatencySummary   `json:"latencyMs"`
+	Invariants InvariantSummary `json:"invariants"`
+	Pace       PaceSummary      `json:"pace"`
 
-	// Priorities reports the orders of each priority.
-	Priorities map[string]PriorityReport `json:"priorities"`
+	// Priorities counts the orders of each priority.
+	Priorities map[string]PrioritySummary `json:"priorities"`
 	// FlownKm is the planned flight of all missions.
 	FlownKm float64 `json:"flownKm"`
 	// MissionsFailed counts the missions that failed, by reason.
@@ -53,8 +53,8 @@ type Report struct {
 	columns int // where Print wraps; 0 for nowhere
 }
 
-// OrderReport counts orders by their state at the end.
-type OrderReport struct {
+// OrderSummary counts orders by their state at the end.
+type OrderSummary struct {
 	Created   int `json:"created"`
 	InThisRun int `json:"inThisRun"` // created since this run began; the rest by earlier runs
 	Assigned  int `json:"assigned"`  // ever given to a drone
@@ -65,9 +65,9 @@ type OrderReport struct {
 	Cancelled int `json:"cancelled"`
 }
 
-// PriorityReport reports the orders of one priority. An open order, neither
+// PrioritySummary counts the orders of one priority. An open order, neither
 // delivered nor cancelled, counts as late once its deadline has passed.
-type PriorityReport struct {
+type PrioritySummary struct {
 	Created   int `json:"created"`
 	Delivered int `json:"delivered"`
 	OnTime    int `json:"onTime"`
@@ -85,7 +85,7 @@ type PriorityReport struct {
 }
 
 // print describes the orders for people. A mean says what it is of.
-func (p PriorityReport) print() string {
+func (p PrioritySummary) print() string {
 	text := fmt.Sprintf("%d of %d delivered", p.Delivered, p.Created)
 	if p.Delivered > 0 {
 		text += fmt.Sprintf(" (mean %.1f min)", p.MeanWaitSeconds/60)
@@ -97,14 +97,14 @@ func (p PriorityReport) print() string {
 	return text
 }
 
-// reportPriorities reports orders by priority as of now.
-func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityReport {
-	reports := map[string]PriorityReport{}
+// summarizePriorities counts orders by priority as of now.
+func summarizePriorities(orders []domain.Order, now time.Time) map[string]PrioritySummary {
+	summaries := map[string]PrioritySummary{}
 	for _, o := range orders {
 		if o.Status == domain.OrderCancelled {
 			continue
 		}
-		r := reports[o.Priority.String()]
+		r := summaries[o.Priority.String()]
 		r.Created++
 		end := now
 		if o.Status == domain.OrderDelivered {
@@ -124,19 +124,19 @@ func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityR
 		case o.Status == domain.OrderDelivered:
 			r.OnTime++
 		}
-		reports[o.Priority.String()] = r
+		summaries[o.Priority.String()] = r
 	}
-	for name, r := range reports {
+	for name, r := range summaries {
 		r.MeanWaitSeconds /= float64(max(r.Delivered, 1))
 		r.MeanLatenessSeconds /= float64(max(r.Late, 1))
 		r.MeanOpenSeconds /= float64(max(r.Open, 1))
-		reports[name] = r
+		summaries[name] = r
 	}
-	return reports
+	return summaries
 }
 
-// DecisionReport counts decisions by outcome.
-type DecisionReport struct {
+// DecisionSummary counts decisions by outcome.
+type DecisionSummary struct {
 	Applied  int            `json:"applied"`
 	Amending int            `json:"amending"` // of the applied ones: they changed a mission under way
 	Standby  int            `json:"standby"`  // of the applied ones: missions without orders
@@ -145,15 +145,15 @@ type DecisionReport struct {
 	Causes map[string]string `json:"causes,omitempty"`
 }
 
-// TelemetryReport counts reports by outcome.
-type TelemetryReport struct {
+// TelemetrySummary counts reports by outcome.
+type TelemetrySummary struct {
 	Applied  int64            `json:"applied"`
 	Stale    int64            `json:"stale"`
 	Rejected map[string]int64 `json:"rejected"`
 }
 
-// CycleReport counts this process's solve cycles.
-type CycleReport struct {
+// CycleSummary counts this process's solve cycles.
+type CycleSummary struct {
 	Run     int64 `json:"run"`
 	Skipped int64 `json:"skipped"`
 	Failed  int64 `json:"failed"`
@@ -161,16 +161,16 @@ type CycleReport struct {
 	Causes map[string]int `json:"causes,omitempty"`
 }
 
-// ChargingReport is how this process's drones used the charging slots, if these are limited.
-type ChargingReport struct {
+// ChargingSummary is how this process's drones used the charging slots, if these are limited.
+type ChargingSummary struct {
 	Slots         int     `json:"slots"`         // of all depots; 0 without a limit
 	Most          int     `json:"most"`          // in use at one depot at once
 	WaitedSeconds float64 `json:"waitedSeconds"` // of drones that needed one, in all
 }
 
-// LatencyReport is the time from publish to commit of telemetry, in
+// LatencySummary is the time from publish to commit of telemetry, in
 // milliseconds of machine time.
-type LatencyReport struct {
+type LatencySummary struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 	// StatusP99 is that of the reports that change a drone's status. Others wait up
@@ -178,15 +178,15 @@ type LatencyReport struct {
 	StatusP99 float64 `json:"statusP99"`
 }
 
-// InvariantReport is the result of the invariant checker.
-type InvariantReport struct {
+// InvariantSummary is the result of the invariant checker.
+type InvariantSummary struct {
 	Checked    int      `json:"checked"`
 	Violations []string `json:"violations"`
 }
 
-// reportOrders counts orders by their final documents and their events.
-func reportOrders(orders []domain.Order, events []domain.Event, began time.Time) OrderReport {
-	r := OrderReport{Created: len(orders)}
+// summarizeOrders counts orders by their final documents and their events.
+func summarizeOrders(orders []domain.Order, events []domain.Event, began time.Time) OrderSummary {
+	r := OrderSummary{Created: len(orders)}
 	assigned := map[string]bool{}
 	for _, e := range events {
 		if e.Entity == domain.EntityOrder && e.To == string(domain.OrderAssigned) {
@@ -215,8 +215,8 @@ func reportOrders(orders []domain.Order, events []domain.Event, began time.Time)
 	return r
 }
 
-func reportDecisions(ledger []domain.LedgerEntry) DecisionReport {
-	r := DecisionReport{Rejected: map[string]int{}, Causes: map[string]string{}}
+func summarizeDecisions(ledger []domain.LedgerEntry) DecisionSummary {
+	r := DecisionSummary{Rejected: map[string]int{}, Causes: map[string]string{}}
 	longest := map[string]time.Duration{} // from publishing to the outcome, by reason
 	for _, e := range ledger {
 		if e.Outcome == domain.OutcomeApplied {
@@ -238,8 +238,8 @@ func reportDecisions(ledger []domain.LedgerEntry) DecisionReport {
 	return r
 }
 
-// reportMeter fills in what this process counted.
-func (r *Report) reportMeter(m *meter.Meter, speed float64) {
+// addMeter fills in what this process counted.
+func (r *Summary) addMeter(m *meter.Meter, speed float64) {
 	r.Telemetry.Rejected, r.DeadLetters = map[string]int64{}, map[string]int64{}
 	for s, n := range m.Settled() {
 		if s.Outcome == meter.DeadLetter {
@@ -255,11 +255,11 @@ func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 			r.Telemetry.Rejected[s.Reason] += n
 		}
 	}
-	r.Cycles = CycleReport{Run: m.Cycles.Count(meter.CycleRun), Skipped: m.Cycles.Count(meter.CycleSkipped), Failed: m.Cycles.Count(meter.CycleFailed)}
+	r.Cycles = CycleSummary{Run: m.Cycles.Count(meter.CycleRun), Skipped: m.Cycles.Count(meter.CycleSkipped), Failed: m.Cycles.Count(meter.CycleFailed)}
 	r.Firestore = m.FirestoreTotals()
 	// Latencies are measured on the simulated clock.
 	h := m.Latency(pubsubio.TopicTelemetry)
-	r.LatencyMs = LatencyReport{
+	r.LatencyMs = LatencySummary{
 		P50: millis(h.Quantile(0.5)) / speed, P99: millis(h.Quantile(0.99)) / speed,
 		StatusP99: millis(m.Latency(pubsubio.LatencyStatus).Quantile(0.99)) / speed,
 	}
@@ -268,19 +268,19 @@ func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Print writes the report for people; that of a run on a terminal is wrapped.
-func (r Report) Print(w io.Writer) error {
+// Print writes the summary for people; that of a run on a terminal is wrapped.
+func (r Summary) Print(w io.Writer) error {
 	var text bytes.Buffer
 	r.print(&text)
 	_, err := w.Write(text.Bytes())
 	return err
 }
 
-func (r Report) print(w *bytes.Buffer) {
+func (r Summary) print(w *bytes.Buffer) {
 	line := func(name, format string, args ...any) {
 		w.WriteString(wrap(fmt.Sprintf("%-11s %s", name, fmt.Sprintf(format, args...)), r.columns, 14) + "\n")
 	}
-	fmt.Fprintf(w, "\nReport after %.0f s (%.0f s simulated), seed %d\n", r.ElapsedSeconds, r.SimulatedSeconds, r.Seed)
+	fmt.Fprintf(w, "\nSummary after %.0f s (%.0f s simulated), seed %d\n", r.ElapsedSeconds, r.SimulatedSeconds, r.Seed)
 	o := r.Orders
 	line("orders", "%d created, %d assigned, %d delivered (%d on time), %d pending, %d held, %d cancelled",
 		o.Created, o.Assigned, o.Delivered, o.OnTime, o.Pending, o.Held, o.Cancelled)
@@ -348,7 +348,7 @@ func (r Report) print(w *bytes.Buffer) {
 }
 
 // printedViolations bounds what is printed: one mistake can break a rule for a
-// hundred thousand orders, and would scroll the report away.
+// hundred thousand orders, and would scroll the summary away.
 const printedViolations = 50
 
 // tally lists counts by name.

@@ -11,19 +11,19 @@ import (
 
 const (
 	// replacementDelay is how long it takes, beside the flight, until a drone that has left
-	// a position is replaced.
+	// an advance position is replaced.
 	replacementDelay = 2 * time.Minute
-	// emptyPositionRisk is the accepted probability that a CRITICAL order finds no drone at
+	// emptyAdvanceRisk is the accepted probability that a CRITICAL order finds no drone at
 	// its position.
-	emptyPositionRisk = 0.05
-	// standbyShare: at most one drone in this many waits at a position. The reserve has the
+	emptyAdvanceRisk = 0.05
+	// standbyShare: at most one drone in this many waits at an advance position. The reserve has the
 	// same limit.
 	standbyShare = 4
 )
 
 // position is a place at which drones wait for CRITICAL orders: a warehouse, because that is
 // where most flights begin.
-type position struct {
+type advancePosition struct {
 	at           solver.Location
 	need, have   int     // drones
 	enough, half float64 // charge, in percent, that suffices for all of the expected orders, and for half of them
@@ -38,12 +38,12 @@ type expectedOrder struct {
 // expectedWeight is the weight of all learned places together; a recent order weighs 1.
 const expectedWeight = 30.0
 
-// forPositions lists where CRITICAL orders are expected: the orders that the planner saw lately
+// expectedOrders lists where CRITICAL orders are expected: the orders that the planner saw lately
 // and, once demand was learned, one order for each place with CRITICAL orders.
-func (m *demand) forPositions() (orders []expectedOrder) {
+func (m *demand) expectedOrders() (orders []expectedOrder) {
 	critical, all := slices.Index(domain.Priorities[:], domain.PriorityCritical), 0.0
-	places := m.expected.Places[:min(len(m.expected.Places), maxSample)]
-	for _, p := range places {
+	points := m.expected.Points[:min(len(m.expected.Points), maxSample)]
+	for _, p := range points {
 		all += p.Orders[critical]
 	}
 	for _, o := range m.sample {
@@ -51,7 +51,7 @@ func (m *demand) forPositions() (orders []expectedOrder) {
 			orders = append(orders, expectedOrder{o, 1})
 		}
 	}
-	for _, p := range places {
+	for _, p := range points {
 		if n := p.Orders[critical]; n > 0 {
 			orders = append(orders, expectedOrder{orderAt(p), expectedWeight * n / all})
 		}
@@ -60,17 +60,17 @@ func (m *demand) forPositions() (orders []expectedOrder) {
 }
 
 // positions lists the warehouses at which drones are to wait. Each expected order counts for
-// the warehouse from which it could be delivered soonest. A position has enough drones if it
+// the warehouse from which it could be delivered soonest. An advance position has enough drones if it
 // seldom runs out before the next one arrives.
-func (m *demand) positions(f directFlights) []position {
-	list := make([]position, len(f.problem.Warehouses))
+func (m *demand) advancePositions(f directFlights) []advancePosition {
+	list := make([]advancePosition, len(f.problem.Warehouses))
 	charges := make([][]float64, len(list))
 	share, all := make([]float64, len(list)), 0.0
 	for i, w := range f.problem.Warehouses {
 		list[i].at = w.At
 	}
 	waiting := m.typical
-	for _, o := range m.forPositions() {
+	for _, o := range m.expectedOrders() {
 		if o.Pickup != nil {
 			continue // picked up at a place of its own: says nothing about the next order
 		}
@@ -99,15 +99,15 @@ func (m *demand) positions(f directFlights) []position {
 		slices.Sort(charges[k])
 		list[k].enough, list[k].half = charges[k][len(charges[k])-1], charges[k][len(charges[k])/2]
 		away := flightTime(&m.typical, metres(f.home(&m.typical), list[k].at)) + replacementDelay
-		list[k].need = poissonQuantile(m.urgentPerMinute(f.problem.Now)*share[k]/all*away.Minutes(), 1-emptyPositionRisk)
+		list[k].need = poissonQuantile(m.urgentPerMinute(f.problem.Now)*share[k]/all*away.Minutes(), 1-emptyAdvanceRisk)
 	}
 	limitNeed(list, len(m.drones)/standbyShare)
 	return list
 }
 
-// limitNeed takes drones from the positions that need most, one by one, until the total is
+// limitNeed takes drones from the advance positions that need most, one by one, until the total is
 // within the limit.
-func limitNeed(list []position, limit int) {
+func limitNeed(list []advancePosition, limit int) {
 	total := 0
 	for _, p := range list {
 		total += p.need

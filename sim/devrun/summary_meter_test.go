@@ -9,8 +9,8 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
-// F-OBS-01: the report and the dashboards name the same price.
-func TestReport_CostsAgreeWithTheMetrics(t *testing.T) {
+// F-OBS-01: the summary and the dashboards name the same price.
+func TestSummary_CostsAgreeWithTheMetrics(t *testing.T) {
 	clients := emutest.Clients(t)
 	ctx := meter.WithOperation(t.Context(), "telemetry")
 	for range 3 {
@@ -25,8 +25,8 @@ func TestReport_CostsAgreeWithTheMetrics(t *testing.T) {
 	clients.Meter.Settle(meter.Settlement{Kind: "telemetry", Outcome: meter.Rejected, Reason: "STALE_TELEMETRY"})
 	clients.Meter.Settle(meter.Settlement{Kind: "telemetry", Outcome: meter.Nacked}) // comes again
 
-	var r Report
-	r.reportMeter(clients.Meter, 1)
+	var r Summary
+	r.addMeter(clients.Meter, 1)
 	cost := r.FirestorePerThousand["telemetry"]
 	if cost != (meter.Cost{RPCs: 2000, Reads: 500, Writes: 1500}) {
 		t.Errorf("reported %+v", cost)
@@ -41,7 +41,7 @@ func TestReport_CostsAgreeWithTheMetrics(t *testing.T) {
 	for _, f := range families {
 		if price, is := want[f.GetName()]; is {
 			if got := f.GetMetric()[0].GetGauge().GetValue(); got != price {
-				t.Errorf("%s is %v, the report says %v", f.GetName(), got, price)
+				t.Errorf("%s is %v, the summary says %v", f.GetName(), got, price)
 			}
 			delete(want, f.GetName())
 		}
