@@ -25,7 +25,7 @@ func TryAcquire(ctx context.Context, b Backend, key string, opts ...Option) (*Ha
 	if err != nil {
 		return nil, false, err
 	}
-	fail := func(err error) (*Handle, bool, error) { return nil, false, located(err, "acquire", key, "") }
+	fail := func(err error) (*Handle, bool, error) { return nil, false, Located(err, "acquire", key, "") }
 	if c.timeout <= 0 {
 		return fail(timedOut(nil))
 	}
@@ -51,10 +51,10 @@ func TryAcquire(ctx context.Context, b Backend, key string, opts ...Option) (*Ha
 func prepare(ctx context.Context, key string, opts []Option) (config, error) {
 	c, err := newConfig(opts)
 	if err != nil {
-		return config{}, located(err, "acquire", key, "")
+		return config{}, Located(err, "acquire", key, "")
 	}
 	if _, err := NormalizeKey(key); err != nil {
-		return config{}, located(err, "acquire", key, "")
+		return config{}, Located(err, "acquire", key, "")
 	}
 	if ctx.Err() != nil {
 		return config{}, AbortedBy(ctx).At("acquire", key, "")

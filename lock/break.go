@@ -3,7 +3,7 @@ package lock
 import "context"
 
 // errChangingHands says that a lock got a new holder each time it was broken.
-var errChangingHands = safeError("the lock changes hands faster than it can be broken; try again")
+var errChangingHands = SafeError("the lock changes hands faster than it can be broken; try again")
 
 // breakTries bounds how often Break starts over because the lock changed hands.
 const breakTries = 5

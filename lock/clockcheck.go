@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -61,6 +62,27 @@ type ClockChecker interface {
 	// CheckClock measures the skew between the local and the store's clock. A
 	// deployment should refuse to start on ClockBlock and alert on ClockWarn.
 	CheckClock(ctx context.Context) (ClockReport, error)
+}
+
+// clockReads is how often MeasureClock asks: the quickest answer counts.
+const clockReads = 5
+
+// MeasureClock compares a clock with that of a store, which read asks for its time. Backends
+// answer ClockChecker with it.
+func MeasureClock(clock Clock, read func() (time.Time, error)) (ClockReport, error) {
+	best := ClockReport{Uncertainty: math.MaxInt64}
+	for range clockReads {
+		asked := clock.Now()
+		at, err := read()
+		if err != nil {
+			return ClockReport{}, err
+		}
+		if half := clock.Now().Sub(asked) / 2; half < best.Uncertainty {
+			best.Offset, best.Uncertainty = at.Sub(asked.Add(half)), half
+		}
+	}
+	best.Level = ClockLevelOf(best.Offset, best.Uncertainty)
+	return best, nil
 }
 
 // ClockLevelOf grades a skew that is known up to an uncertainty. It is ClockBlock

@@ -36,17 +36,17 @@ var (
 // Causes of a Handle's context, for context.Cause and errors.Is.
 var (
 	// ErrOwnershipLost: the store says that the lease is no longer ours.
-	ErrOwnershipLost error = safeError("lock: ownership lost")
+	ErrOwnershipLost error = SafeError("lock: ownership lost")
 	// ErrLeaseUnproven: the lease ended, or could not be extended in time.
-	ErrLeaseUnproven error = safeError("lock: lease no longer proven")
+	ErrLeaseUnproven error = SafeError("lock: lease no longer proven")
 	// ErrClosed: the handle was released or closed.
-	ErrClosed error = safeError("lock: handle closed")
+	ErrClosed error = SafeError("lock: handle closed")
 )
 
 // ErrConflict is the cause inside an error when the store gave up on an
 // operation because concurrent transactions touched the same lock (gRPC
 // ABORTED). Helpers treat it as contention.
-var ErrConflict error = safeError("concurrent transactions on one lock")
+var ErrConflict error = SafeError("concurrent transactions on one lock")
 
 // Error is the one error type of this module's lock packages.
 //
@@ -102,10 +102,10 @@ func (e *Error) Is(target error) bool {
 
 // Invalid returns an ErrInvalidArgument. The text names the field and the fix
 // and must hold no key or lock id.
-func Invalid(text string) *Error { return &Error{Code: CodeInvalidArgument, Err: safeError(text)} }
+func Invalid(text string) *Error { return &Error{Code: CodeInvalidArgument, Err: SafeError(text)} }
 
 // Internal returns an ErrInternal. The text must hold no key or lock id.
-func Internal(text string) *Error { return &Error{Code: CodeInternal, Err: safeError(text)} }
+func Internal(text string) *Error { return &Error{Code: CodeInternal, Err: SafeError(text)} }
 
 // DuplicateID returns the ErrInternal of a lookup by an id that n live locks have:
 // any of them could be a wrong answer.
@@ -135,10 +135,12 @@ func (e *Error) At(op, key, lockID string) *Error {
 	return &c
 }
 
-// located names operation, key and lock id in an error of a backend. An error
-// that wraps an *Error is left unchanged; foreign errors become
-// Internal.
-func located(err error, op, key, lockID string) error {
+// Located names operation, key and lock id in an error of a backend. An error that wraps an
+// *Error stays as it is; any other becomes ErrInternal.
+func Located(err error, op, key, lockID string) error {
+	if err == nil {
+		return nil
+	}
 	if e, ok := err.(*Error); ok {
 		return e.At(op, key, lockID)
 	}
@@ -148,11 +150,14 @@ func located(err error, op, key, lockID string) error {
 	return (&Error{Code: CodeInternal, Err: err}).At(op, key, lockID)
 }
 
-// safeError is a constant text written by this module.
-type safeError string
+// SafeError is a constant text that holds no key and no lock id.
+type SafeError string
 
-func (s safeError) Error() string    { return string(s) }
-func (s safeError) SafeText() string { return string(s) }
+// Error is the text.
+func (s SafeError) Error() string { return string(s) }
+
+// SafeText implements SafeTexter.
+func (s SafeError) SafeText() string { return string(s) }
 
 // contextError is an ended context: what ended it and why. Only the former is
 // printed, because the latter is the caller's text.

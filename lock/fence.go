@@ -2,6 +2,7 @@ package lock
 
 import (
 	"fmt"
+	"log/slog"
 	"strconv"
 )
 
@@ -26,6 +27,21 @@ func FormatFence(n int64) (Fence, error) {
 		return "", Internal(fmt.Sprintf("fence %d is outside 1..%d; the counter of this key is damaged or used up", n, FenceMax))
 	}
 	return Fence(fmt.Sprintf("%0*d", fenceDigits, n)), nil
+}
+
+// NextFence is the fence after a counter's value. A counter that is used up is ErrInternal.
+func NextFence(counter int64) (Fence, error) {
+	if counter >= FenceMax {
+		return "", Internal(fmt.Sprintf("fence counter has reached %d; the key is used up", FenceMax))
+	}
+	return FormatFence(counter + 1)
+}
+
+// WarnOfFence logs a warning if the counter of a key is close to its end.
+func WarnOfFence(log *slog.Logger, hash Hasher, key string, counter int64) {
+	if counter > FenceWarn {
+		log.Warn("fence counter is close to its end", slog.String("key_hash", hash(key)), slog.Int64("fence", counter))
+	}
 }
 
 // HighestFence is the fence of a counter that was read, empty if it is 0: the key was

@@ -142,14 +142,14 @@ func (h *Handle) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, nil
 	}
 	if err := ValidateTTL(ttl); err != nil {
-		return false, located(err, "extend", h.key, h.lockID)
+		return false, Located(err, "extend", h.key, h.lockID)
 	}
 	if !h.isActive() {
 		return false, nil
 	}
 	ok, err := h.extend(ctx, ttl)
 	if err != nil {
-		return false, located(err, "extend", h.key, h.lockID)
+		return false, Located(err, "extend", h.key, h.lockID)
 	}
 	return ok, nil
 }
@@ -167,7 +167,7 @@ func (h *Handle) Release(ctx context.Context) (bool, error) {
 	}
 	ok, err := h.releaseOnce(ctx)
 	if err != nil {
-		return false, located(err, "release", h.key, h.lockID)
+		return false, Located(err, "release", h.key, h.lockID)
 	}
 	return ok, nil
 }
@@ -352,7 +352,7 @@ func (h *Handle) dispose() error {
 }
 
 // errCloseTimeout is why Close gave up.
-var errCloseTimeout error = safeError("release did not finish within the close timeout")
+var errCloseTimeout error = SafeError("release did not finish within the close timeout")
 
 // awaitRelease waits for the release that somebody else began.
 func (h *Handle) awaitRelease() error {
@@ -379,7 +379,7 @@ func (h *Handle) report(err error) error {
 	if h.reported.Swap(true) {
 		return nil
 	}
-	err = located(err, "release", h.key, h.lockID)
+	err = Located(err, "release", h.key, h.lockID)
 	if h.cfg.onReleaseError == nil {
 		h.cfg.logger.Warn("lock release failed",
 			slog.String("source", SourceDisposal),

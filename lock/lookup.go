@@ -43,6 +43,14 @@ func lookupRaw(ctx context.Context, b Backend, q Query) (*RawInfo, error) {
 	return raw.LookupRaw(ctx, q)
 }
 
+// WithoutRaw is the answer of a Lookup from that of a LookupRaw.
+func WithoutRaw(raw *RawInfo, err error) (*Info, error) {
+	if raw == nil || err != nil {
+		return nil, err
+	}
+	return &raw.Info, nil
+}
+
 // ValidateQuery refuses a query with both or neither field set, or with an
 // invalid one, and returns it with the key in NFC.
 func ValidateQuery(q Query) (Query, error) {

@@ -73,7 +73,7 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 	req := AcquireRequest{Key: key, TTL: c.ttl, LockID: NewLockID()}
 	var uncertain error // of the last try that may have taken the lock
 	fail := func(err error) (AcquireResult, error) {
-		err = located(err, "acquire", key, "")
+		err = Located(err, "acquire", key, "")
 		if e, ok := err.(*Error); ok {
 			e.withOutcomeOf(uncertain)
 		}
@@ -128,7 +128,7 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 }
 
 // errBudget is the cause with which the budget of an acquisition ends a try.
-var errBudget error = safeError("the store had not answered when the timeout ended")
+var errBudget error = SafeError("the store had not answered when the timeout ended")
 
 // tryWithin makes one try that ends with the budget. The budget runs on the
 // injected clock, so it is not a context deadline.
@@ -158,7 +158,7 @@ func (c config) retries(err error) bool {
 
 func timedOut(last error) *Error {
 	if last == nil {
-		last = safeError("the lock was not free within the timeout and retries")
+		last = SafeError("the lock was not free within the timeout and retries")
 	}
 	return &Error{Code: CodeAcquisitionTimeout, Err: last}
 }

@@ -3,8 +3,6 @@ package firestorelock
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -58,7 +56,7 @@ type acquisition struct {
 	lockID string
 
 	mayApply bool // a commit that failed may have been applied, or may still be
-	warned   bool // that the fences of the key are close to their end
+	warned   bool // WarnOfFence was called
 }
 
 // grant is a lease about to be committed.
@@ -214,16 +212,12 @@ func (a *acquisition) nextFence(v view, old storedLock) (lock.Fence, error) {
 			highest = max(highest, n)
 		}
 	}
-	if highest >= lock.FenceMax {
-		return "", lock.Internal(fmt.Sprintf("fence counter has reached %d; the key is used up", lock.FenceMax))
-	}
-	next := highest + 1
-	if next > lock.FenceWarn && !a.warned {
+	fence, err := lock.NextFence(highest)
+	if highest >= lock.FenceWarn && !a.warned {
 		a.warned = true
-		a.b.log.Warn("fence counter is close to its end",
-			slog.String("key_hash", a.b.hash(a.at.key)), slog.Int64("fence", next))
+		lock.WarnOfFence(a.b.log, a.b.hash, a.at.key, highest+1)
 	}
-	return lock.FormatFence(next)
+	return fence, err
 }
 
 // commit writes lock and counter, on condition that both are as they were read.
@@ -313,7 +307,7 @@ func (a *acquisition) granted(g grant, commitTime time.Time) *lock.AcquireResult
 
 func (a *acquisition) remember(h held) {
 	h.base, h.nested = a.at.base, a.at.nested
-	a.b.leases.put(a.lockID, h, a.b.clock.Now().UnixMilli())
+	a.b.remember(a.lockID, h)
 	a.b.waiters.Held(a.at.key, h.version)
 }
 
@@ -364,11 +358,4 @@ func (a *acquisition) resolve(ctx context.Context, err error, tried view) (lock.
 	return none, &failure
 }
 
-// errLeaseOver is why a lease that was granted is not handed out.
-var errLeaseOver error = safeText("the lease was over before the reply arrived; use a longer ttl")
-
-// safeText is a constant text that an error may repeat.
-type safeText string
-
-func (s safeText) Error() string    { return string(s) }
-func (s safeText) SafeText() string { return string(s) }
+const errLeaseOver lock.SafeError = "the lease was over before the reply arrived; use a longer ttl"

@@ -139,7 +139,7 @@ func (x cancelRig) cancelledAt(t *testing.T, key string, at faultproxy.Rule) map
 		}
 	}
 	if x.forget {
-		x.b.leases.forget(id)
+		x.b.leases.Forget(id)
 	}
 	before := x.stored(t, key)
 	x.proxy.Clear()

@@ -10,10 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
-const clockReads = 5
-
-// CheckClock implements lock.ClockChecker with five reads, of which the fastest
-// counts.
+// CheckClock implements lock.ClockChecker.
 func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 	fail := func(err error) (lock.ClockReport, error) {
 		return lock.ClockReport{}, classify(ctx, err).At("checkClock", "", "")
@@ -24,21 +21,13 @@ func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 	// A document nobody writes; a missing one has a read time too.
 	probe := b.locks.Doc("clock-check")
 	report, err := tasks.Read(ctx, &b.tasks, func(ctx context.Context) (lock.ClockReport, error) {
-		best := lock.ClockReport{Uncertainty: time.Duration(1<<63 - 1)}
-		for range clockReads {
-			asked := b.clock.Now()
+		return lock.MeasureClock(b.clock, func() (time.Time, error) {
 			docs, err := b.client.GetAll(ctx, []*firestore.DocumentRef{probe})
 			if err != nil {
-				return lock.ClockReport{}, err
+				return time.Time{}, err
 			}
-			roundTrip := b.clock.Now().Sub(asked)
-			if uncertainty := roundTrip / 2; uncertainty < best.Uncertainty {
-				best.Uncertainty = uncertainty
-				best.Offset = docs[0].ReadTime.Sub(asked.Add(uncertainty))
-			}
-		}
-		best.Level = lock.ClockLevelOf(best.Offset, best.Uncertainty)
-		return best, nil
+			return docs[0].ReadTime, nil
+		})
 	})
 	if err != nil {
 		return fail(err)

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/leasetable"
 	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 	"github.com/dronefleet/dronefleet/lock/internal/waitline"
 )
@@ -79,7 +80,7 @@ type Backend struct {
 	maxSkew time.Duration // negative: any
 
 	server    serverClock
-	leases    leaseTable
+	leases    leasetable.Table[held]
 	releasing turns
 	waiters   waitline.Lines
 	tasks     tasks.Group
@@ -112,7 +113,7 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 		lockPath: locks, counterPath: fences,
 		cfg:     cfg,
 		clock:   cfg.Clock,
-		log:     cfg.Logger,
+		log:     cmp.Or(cfg.Logger, slog.Default()),
 		hash:    cfg.Hasher,
 		guarded: cfg.Clock == nil && !cfg.DisableServerTimeGuard,
 		maxSkew: cmp.Or(cfg.MaxClockSkew, lock.SkewBlock),
@@ -120,9 +121,6 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 	}
 	if b.clock == nil {
 		b.clock = lock.SystemClock()
-	}
-	if b.log == nil {
-		b.log = slog.Default()
 	}
 	if b.hash == nil {
 		b.hash = lock.HashKey

@@ -150,7 +150,7 @@ func TestDocuments_ExtensionChangesTheEndAlone(t *testing.T) {
 		if b.get(t, "locks/"+key) != nil || !reflect.DeepEqual(b.get(t, "fence_counters/fence:"+key), counter) {
 			t.Error("the release left the lock, or touched the counter")
 		}
-		if n := len(b.leases.leases); n != 0 {
+		if n := b.leases.Len(); n != 0 {
 			t.Errorf("%d released leases are remembered", n)
 		}
 	}

@@ -127,7 +127,7 @@ func (b *Backend) extendedAt(t target, f found, expiresAtMs int64, ttl time.Dura
 	if err == nil && len(written) > 0 && b.guarded { // written before, if nothing changed
 		deadline = sooner(deadline, f.now.local.Add(written[0].UpdateTime.Add(ttl).Sub(commitTime)))
 	}
-	known, isKnown := b.leases.get(t.lockID)
+	known, isKnown := b.leases.Get(t.lockID)
 	if err != nil || len(written) == 0 || (t.at == nil && !isKnown) {
 		return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline}, nil
 	}
@@ -144,6 +144,6 @@ func (b *Backend) extended(lockID string, h held, expiresAtMs int64, ttl time.Du
 	if b.guarded {
 		h.serverEnd = serverEndOf(h.version, ttl)
 	}
-	b.leases.put(lockID, h, b.clock.Now().UnixMilli())
+	b.remember(lockID, h)
 	return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline}
 }

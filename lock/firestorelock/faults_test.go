@@ -131,7 +131,7 @@ func TestBackend_MakesTheDocumentedRequests(t *testing.T) {
 		}, map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 1, "Commit": 1}},
 		{"keyed extend elsewhere again", func() (bool, error) {
 			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID, Key: key}, ttl)
-			b.leases.forget(held.LockID)
+			b.leases.Forget(held.LockID)
 			return res.OK, err
 		}, map[string]int{"Commit": 1}},
 		{"keyed release elsewhere", func() (bool, error) {
@@ -615,7 +615,7 @@ func TestRelease_SucceedsIfOnlyTheReplyIsLost(t *testing.T) {
 				warmUp(t, r.faulty)
 				res := mustAcquire(t, r.faulty, key)
 				if !known {
-					r.faulty.leases.forget(res.LockID)
+					r.faulty.leases.Forget(res.LockID)
 				}
 				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: code}})
 				mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
@@ -642,7 +642,7 @@ func TestRelease_SucceedsIfTheRepetitionIsRefused(t *testing.T) {
 				warmUp(t, r.faulty)
 				res := mustAcquire(t, r.faulty, key)
 				if !known {
-					r.faulty.leases.forget(res.LockID)
+					r.faulty.leases.Forget(res.LockID)
 				}
 				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unavailable}})
 				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: code}})
@@ -695,7 +695,7 @@ func TestRelease_IsNotOursAfterAConflict(t *testing.T) {
 		warmUp(t, r.faulty)
 		ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
 		if !known {
-			r.faulty.leases.forget(ref.LockID)
+			r.faulty.leases.Forget(ref.LockID)
 		}
 		r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Aborted}})
 		// The conflict frees the document; before the rerun reads it, it is gone.
@@ -715,7 +715,7 @@ func TestRelease_IsNotOursAfterAnExpiredTransaction(t *testing.T) {
 	r := newRig(t, Config{})
 	warmUp(t, r.faulty)
 	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
-	r.faulty.leases.forget(ref.LockID)
+	r.faulty.leases.Forget(ref.LockID)
 	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.InvalidArgument, Text: "The referenced transaction has expired"}})
 	r.proxy.Add(faultproxy.Rule{RPC: "BeginTransaction", Skip: 1, Times: 1, Hook: func() { mustRelease(t, r.direct, ref) }})
 	if res, err := r.faulty.Release(bg, ref); err != nil || res.OK {
@@ -733,7 +733,7 @@ func TestRelease_IsNotOursIfSentOnce(t *testing.T) {
 			res := mustAcquire(t, r.faulty, key)
 			ref := lock.Ref{LockID: res.LockID, Key: key}
 			if !known {
-				r.faulty.leases.forget(res.LockID)
+				r.faulty.leases.Forget(res.LockID)
 			}
 			mustRelease(t, r.direct, ref)
 			got, err := r.faulty.Release(bg, ref)
@@ -750,7 +750,7 @@ func TestRelease_RetriesWhatWasNotApplied(t *testing.T) {
 		r := newRig(t, Config{})
 		res := mustAcquire(t, r.faulty, key)
 		if !known {
-			r.faulty.leases.forget(res.LockID)
+			r.faulty.leases.Forget(res.LockID)
 		}
 		r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Unknown}})
 		mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
@@ -807,7 +807,7 @@ func TestOutcomeUnknown_SurvivesAFailedSecondTry(t *testing.T) {
 				warmUp(t, r.faulty)
 				ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
 				if !row.known {
-					r.faulty.leases.forget(ref.LockID)
+					r.faulty.leases.Forget(ref.LockID)
 				}
 				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.lost})
 				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.again})
@@ -854,7 +854,7 @@ func TestOutcomeUnknown_AfterACancelledCommit(t *testing.T) {
 			r := newRig(t, Config{})
 			ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
 			if !known {
-				r.faulty.leases.forget(ref.LockID)
+				r.faulty.leases.Forget(ref.LockID)
 			}
 			ctx, cancel := context.WithCancel(bg)
 			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{HoldReply: true}, Hook: cancel})
@@ -878,7 +878,7 @@ func TestOutcomeUnknown_IsTriedTwice(t *testing.T) {
 			r := newRig(t, Config{})
 			warmUp(t, r.faulty)
 			ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
-			r.faulty.leases.forget(ref.LockID)
+			r.faulty.leases.Forget(ref.LockID)
 			before := r.proxy.Calls()["BeginTransaction"]
 			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Do: faultproxy.Fault{Before: codes.Internal}})
 			err := do(r.faulty, ref)
@@ -943,7 +943,7 @@ func TestExtend_IsMadeAgainIfTheReplyIsLost(t *testing.T) {
 				r := newRig(t, Config{})
 				res := mustAcquire(t, r.faulty, key)
 				if !known {
-					r.faulty.leases.forget(res.LockID)
+					r.faulty.leases.Forget(res.LockID)
 				}
 				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: fault})
 				ext, err := r.faulty.Extend(bg, lock.Ref{LockID: res.LockID, Key: key}, time.Minute)

@@ -10,14 +10,14 @@ import (
 )
 
 // A lease takes far less than 1 KiB, and abandoned leases are forgotten.
-func TestLeaseTable_ForgetsAbandonedLeases(t *testing.T) {
+func TestBackend_ForgetsAbandonedLeases(t *testing.T) {
 	const n = 20_000
-	var table leaseTable
+	b := &Backend{clock: lock.SystemClock()}
 	now := time.Now()
 	put := func(i int, end time.Duration) {
-		table.put(lock.NewLockID(), held{
+		b.remember(lock.NewLockID(), held{
 			base: fmt.Sprintf("some/usual/key-%d", i), version: now, expiresAtMs: now.Add(end).UnixMilli(), deadline: now,
-		}, now.UnixMilli())
+		})
 	}
 	before := heap()
 	for i := range n {
@@ -31,7 +31,7 @@ func TestLeaseTable_ForgetsAbandonedLeases(t *testing.T) {
 	for i := range 3 * n {
 		put(i, -time.Minute)
 	}
-	if size := len(table.leases); size > 3*n {
+	if size := b.leases.Len(); size > 3*n {
 		t.Errorf("%d leases are remembered, %d are live", size, n)
 	}
 }

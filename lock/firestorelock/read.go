@@ -40,11 +40,7 @@ func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 
 // Lookup implements lock.Backend.
 func (b *Backend) Lookup(ctx context.Context, q lock.Query) (*lock.Info, error) {
-	raw, err := b.LookupRaw(ctx, q)
-	if raw == nil || err != nil {
-		return nil, err
-	}
-	return &raw.Info, nil
+	return lock.WithoutRaw(b.LookupRaw(ctx, q))
 }
 
 // LookupRaw implements lock.RawLookuper.
@@ -63,7 +59,7 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 			return fail(err)
 		}
 		find = func(ctx context.Context) (*lock.RawInfo, error) { return b.lookupAt(ctx, at, "") }
-	} else if h, ok := b.leases.get(asked.LockID); ok && h.nested {
+	} else if h, ok := b.leases.Get(asked.LockID); ok && h.nested {
 		at, err := b.locate(h.base)
 		if err != nil {
 			return fail(err)

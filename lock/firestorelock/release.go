@@ -51,7 +51,7 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 	_, err = t.at.lock.Delete(counted, firestore.LastUpdateTime(h.version))
 	if err == nil {
 		b.noteSends(sent)
-		b.leases.forget(t.lockID)
+		b.leases.Forget(t.lockID)
 		b.waiters.Wake(t.at.key)
 		return lock.ReleaseResult{OK: true}, nil
 	}
@@ -121,7 +121,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 		})
 		switch {
 		case err == nil && deleting:
-			b.leases.forget(t.lockID)
+			b.leases.Forget(t.lockID)
 			b.waiters.Wake(f.stored.key)
 			return lock.ReleaseResult{OK: true}, nil
 		case err == nil, errors.Is(err, errNothingToWrite):

@@ -24,7 +24,7 @@ func (b *Backend) targetOf(ref lock.Ref) (target, error) {
 	}
 	key := ref.Key
 	if key == "" {
-		h, ok := b.leases.get(ref.LockID)
+		h, ok := b.leases.Get(ref.LockID)
 		if !ok || !h.nested {
 			return target{lockID: ref.LockID}, nil
 		}
@@ -44,7 +44,7 @@ func (b *Backend) known(t target) (held, bool) {
 	if t.at == nil {
 		return held{}, false
 	}
-	h, ok := b.leases.get(t.lockID)
+	h, ok := b.leases.Get(t.lockID)
 	now := b.instantWithoutRead()
 	return h, ok && h.base == t.at.base && lock.IsLive(h.expiresAtMs, now.local.UnixMilli()) && !now.isPast(h.serverEnd)
 }
@@ -52,8 +52,8 @@ func (b *Backend) known(t target) (held, bool) {
 // forgetGone forgets a lease that is not where it should be. Looked for at another
 // key it is as live as it was.
 func (b *Backend) forgetGone(t target) {
-	if h, ok := b.leases.get(t.lockID); ok && (t.at == nil || t.at.base == h.base) {
-		b.leases.forget(t.lockID)
+	if h, ok := b.leases.Get(t.lockID); ok && (t.at == nil || t.at.base == h.base) {
+		b.leases.Forget(t.lockID)
 	}
 }
 

@@ -301,7 +301,7 @@ func TestServerEnd_Documents(t *testing.T) {
 	ref := lock.Ref{LockID: res.LockID, Key: key}
 	for _, known := range []bool{true, false} {
 		if !known {
-			r.faulty.leases.forget(ref.LockID)
+			r.faulty.leases.Forget(ref.LockID)
 		}
 		for _, length := range []time.Duration{2 * ttl, ttl / 2} {
 			ext, err := r.faulty.Extend(bg, ref, length)
@@ -388,7 +388,7 @@ func TestServerEnd_ReleaseWithALostReplyWhileTheClockIsSet(t *testing.T) {
 		warmUp(t, r.direct)
 		ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
 		if !known {
-			r.faulty.leases.forget(ref.LockID)
+			r.faulty.leases.Forget(ref.LockID)
 		}
 		r.proxy.Add(faultproxy.Rule{
 			RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Internal},

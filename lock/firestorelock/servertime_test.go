@@ -98,7 +98,7 @@ func TestServerTimeGuard_GoesByTheCommitsTime(t *testing.T) {
 			if row.known {
 				mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, "free").LockID, Key: "free"})
 			} else {
-				r.faulty.leases.forget(ref.LockID)
+				r.faulty.leases.Forget(ref.LockID)
 			}
 			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Hook: func() { r.proxy.Skew(jump) }})
 			deadline, err := row.do(r.faulty, ref)

@@ -15,7 +15,7 @@ func (b *Backend) HighestFence(ctx context.Context, key string) (lock.Fence, err
 		err = lock.AbortedBy(ctx)
 	}
 	if err != nil {
-		return "", named(err, "highestFence", key, "")
+		return "", lock.Located(err, "highestFence", key, "")
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,10 +1,11 @@
 package memlock
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,9 +36,8 @@ type lease struct {
 }
 
 var (
-	_ lock.Backend     = (*Backend)(nil)
-	_ lock.RawLookuper = (*Backend)(nil)
-	_ lock.Waiter      = (*Backend)(nil)
+	_ lock.Store  = (*Backend)(nil)
+	_ lock.Waiter = (*Backend)(nil)
 )
 
 // Option changes a default of New.
@@ -71,9 +71,7 @@ func New(opts ...Option) *Backend {
 	if b.clock == nil {
 		b.clock = lock.SystemClock()
 	}
-	if b.log == nil {
-		b.log = slog.Default()
-	}
+	b.log = cmp.Or(b.log, slog.Default())
 	if b.hash == nil {
 		b.hash = lock.HashKey
 	}
@@ -88,7 +86,7 @@ func (b *Backend) Capabilities() lock.Capabilities {
 // Acquire implements lock.Backend.
 func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
 	fail := func(err error) (lock.AcquireResult, error) {
-		return lock.AcquireResult{}, named(err, "acquire", req.Key, req.LockID)
+		return lock.AcquireResult{}, lock.Located(err, "acquire", req.Key, req.LockID)
 	}
 	req, err := lock.ValidateAcquire(req)
 	if err != nil {
@@ -113,18 +111,12 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 		}
 		return old.granted(now), nil
 	}
-	if b.counters[key] >= lock.FenceMax {
-		return fail(lock.Internal(fmt.Sprintf("fence counter has reached %d; the key is used up", lock.FenceMax)))
-	}
-	next := b.counters[key] + 1
-	fence, err := lock.FormatFence(next)
+	fence, err := lock.NextFence(b.counters[key])
 	if err != nil {
 		return fail(err)
 	}
-	if next > lock.FenceWarn {
-		b.log.Warn("fence counter is close to its end",
-			slog.String("key_hash", b.hash(key)), slog.Int64("fence", next))
-	}
+	next := b.counters[key] + 1
+	lock.WarnOfFence(b.log, b.hash, key, next)
 	l := &lease{
 		key:          key,
 		lockID:       req.LockID,
@@ -156,7 +148,7 @@ func deadline(expiresAtMs int64, now time.Time) time.Time {
 func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
 	checked, err := admit(ctx, ref)
 	if err != nil {
-		return lock.ReleaseResult{}, named(err, "release", ref.Key, ref.LockID)
+		return lock.ReleaseResult{}, lock.Located(err, "release", ref.Key, ref.LockID)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,7 +163,7 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 // Extend implements lock.Backend.
 func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
 	fail := func(err error) (lock.ExtendResult, error) {
-		return lock.ExtendResult{}, named(err, "extend", ref.Key, ref.LockID)
+		return lock.ExtendResult{}, lock.Located(err, "extend", ref.Key, ref.LockID)
 	}
 	if err := lock.ValidateTTL(ttl); err != nil {
 		return fail(err)
@@ -198,7 +190,7 @@ func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 		err = lock.AbortedBy(ctx)
 	}
 	if err != nil {
-		return false, named(err, "isLocked", key, "")
+		return false, lock.Located(err, "isLocked", key, "")
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -216,11 +208,7 @@ func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 
 // Lookup implements lock.Backend.
 func (b *Backend) Lookup(ctx context.Context, q lock.Query) (*lock.Info, error) {
-	raw, err := b.LookupRaw(ctx, q)
-	if raw == nil || err != nil {
-		return nil, err
-	}
-	return &raw.Info, nil
+	return lock.WithoutRaw(b.LookupRaw(ctx, q))
 }
 
 // LookupRaw implements lock.RawLookuper.
@@ -230,7 +218,7 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 		err = lock.AbortedBy(ctx)
 	}
 	if err != nil {
-		return nil, named(err, "lookup", q.Key, q.LockID)
+		return nil, lock.Located(err, "lookup", q.Key, q.LockID)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -241,7 +229,7 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 		case 1:
 			return b.describe(live[0]), nil
 		default:
-			return nil, named(lock.DuplicateID(len(live)), "lookup", "", checked.LockID)
+			return nil, lock.Located(lock.DuplicateID(len(live)), "lookup", "", checked.LockID)
 		}
 	}
 	l := b.leases[checked.Key]
@@ -254,7 +242,7 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 // List describes the live locks, sorted by key.
 func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 	if ctx.Err() != nil {
-		return nil, named(lock.AbortedBy(ctx), "list", "", "")
+		return nil, lock.Located(lock.AbortedBy(ctx), "list", "", "")
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -265,12 +253,7 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 			list = append(list, *b.describe(l))
 		}
 	}
-	slices.SortFunc(list, func(x, y lock.RawInfo) int {
-		if x.Key < y.Key {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(x, y lock.RawInfo) int { return strings.Compare(x.Key, y.Key) })
 	return list, nil
 }
 
@@ -378,15 +361,6 @@ func admit(ctx context.Context, ref lock.Ref) (lock.Ref, error) {
 	return ref, err
 }
 
-// named adds operation, key and id to an error of this package, all of which
-// are *lock.Error.
-func named(err error, op, key, lockID string) error {
-	if e, ok := err.(*lock.Error); ok {
-		return e.At(op, key, lockID)
-	}
-	return err
-}
-
 // CheckClock implements lock.ClockChecker: the store's clock is the local one.
 func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 	if ctx.Err() != nil {
@@ -397,5 +371,3 @@ func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 
 // Close implements lock.Closer; nothing runs in the background.
 func (b *Backend) Close(context.Context) error { return nil }
-
-var _ lock.Store = (*Backend)(nil)

@@ -5,10 +5,12 @@ import (
 	"context"
 	"log/slog"
 	"regexp"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/leasetable"
 	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 	"github.com/dronefleet/dronefleet/lock/internal/waitline"
 )
@@ -38,7 +40,7 @@ type Backend struct {
 	log  *slog.Logger
 	hash lock.Hasher
 
-	leases   leases
+	leases   leasetable.Table[time.Time] // until when they last
 	tasks    tasks.Group
 	waiters  waitline.Lines
 	listener listener

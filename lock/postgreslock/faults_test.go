@@ -67,7 +67,7 @@ func TestBackend_ResolvesLostCalls(t *testing.T) {
 					t.Fatalf("the request lost: %+v, %v", res, err)
 				}
 				res = mustAcquire(t, direct, "lost-key")
-				b.leases.put(res.LockID, res.Deadline)
+				b.remember(res.LockID, res.Deadline)
 			}
 			ref := lock.Ref{Key: "lost-key", LockID: res.LockID}
 			lose()

@@ -8,11 +8,11 @@ import (
 
 var _ lock.FenceReader = (*Backend)(nil)
 
-const errStandby safeText = "the server is a replica: use the primary's address"
+const errStandby lock.SafeError = "the server is a replica: use the primary's address"
 
 // HighestFence implements lock.FenceReader.
 func (b *Backend) HighestFence(ctx context.Context, key string) (lock.Fence, error) {
-	fail := func(err error) (lock.Fence, error) { return "", located(err, "highestFence", key, "") }
+	fail := func(err error) (lock.Fence, error) { return "", lock.Located(err, "highestFence", key, "") }
 	normal, err := lock.NormalizeKey(key)
 	if err == nil {
 		err = storable(normal)

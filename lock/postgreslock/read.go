@@ -10,15 +10,9 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// safeText is a constant text written by this package.
-type safeText string
-
-func (s safeText) Error() string    { return string(s) }
-func (s safeText) SafeText() string { return string(s) }
-
 const (
-	errPoolExhausted safeText = "no connection of the pool became free in time; raise the pool's MaxConns"
-	errLateAnswer    safeText = "the lease was over before the answer came"
+	errPoolExhausted lock.SafeError = "no connection of the pool became free in time; raise the pool's MaxConns"
+	errLateAnswer    lock.SafeError = "the lease was over before the answer came"
 )
 
 // row is a stored lock as it was at a time of the server.
@@ -75,21 +69,17 @@ func collect(found pgx.Rows, err error) ([]row, error) {
 // IsLocked implements lock.Backend.
 func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 	info, err := b.LookupRaw(ctx, lock.Query{Key: key})
-	return info != nil, located(err, "isLocked", key, "")
+	return info != nil, lock.Located(err, "isLocked", key, "")
 }
 
 // Lookup implements lock.Backend.
 func (b *Backend) Lookup(ctx context.Context, q lock.Query) (*lock.Info, error) {
-	raw, err := b.LookupRaw(ctx, q)
-	if raw == nil || err != nil {
-		return nil, err
-	}
-	return &raw.Info, nil
+	return lock.WithoutRaw(b.LookupRaw(ctx, q))
 }
 
 // LookupRaw implements lock.RawLookuper.
 func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, error) {
-	fail := func(err error) (*lock.RawInfo, error) { return nil, located(err, "lookup", q.Key, q.LockID) }
+	fail := func(err error) (*lock.RawInfo, error) { return nil, lock.Located(err, "lookup", q.Key, q.LockID) }
 	checked, err := lock.ValidateQuery(q)
 	if err == nil {
 		err = storable(checked.Key)
@@ -123,7 +113,7 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 		return nil, lock.AbortedBy(ctx).At("list", "", "")
 	}
 	list, err := b.live(ctx, b.sql.all)
-	return list, located(err, "list", "", "")
+	return list, lock.Located(err, "list", "", "")
 }
 
 // live runs a query and describes the live locks that it finds.
@@ -152,25 +142,18 @@ func (b *Backend) live(ctx context.Context, sql string, args ...any) ([]lock.Raw
 	return list, nil
 }
 
-// clockReads is how often CheckClock asks for the time.
-const clockReads = 5
-
 // CheckClock implements lock.ClockChecker. No lock depends on the local clock; a wrong one
 // makes helpers wait longer than needed for a lock that expires.
 func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
-	best := time.Duration(-1)
-	var offset time.Duration
-	for range clockReads {
+	report, err := lock.MeasureClock(lock.SystemClock(), func() (time.Time, error) {
 		var nowUs int64
-		asked := time.Now()
-		if err := b.pool.QueryRow(ctx, "SELECT "+serverTime).Scan(&nowUs); err != nil {
-			return lock.ClockReport{}, classify(ctx, err).At("checkClock", "", "")
-		}
-		if took := time.Since(asked); best < 0 || took < best {
-			best, offset = took, time.UnixMicro(nowUs).Sub(asked.Add(took/2))
-		}
+		err := b.pool.QueryRow(ctx, "SELECT "+serverTime).Scan(&nowUs)
+		return time.UnixMicro(nowUs), err
+	})
+	if err != nil {
+		return lock.ClockReport{}, classify(ctx, err).At("checkClock", "", "")
 	}
-	return lock.ClockReport{Offset: offset, Uncertainty: best / 2, Level: lock.ClockLevelOf(offset, best/2)}, nil
+	return report, nil
 }
 
 // storable refuses the one key that no text of Postgres can hold.
@@ -179,15 +162,6 @@ func storable(key string) error {
 		return lock.Invalid("key holds a NUL character, which Postgres cannot store; leave it out")
 	}
 	return nil
-}
-
-// located adds operation, key and id to an error of this package, all of which are
-// *lock.Error.
-func located(err error, op, key, lockID string) error {
-	if e, ok := err.(*lock.Error); ok {
-		return e.At(op, key, lockID)
-	}
-	return err
 }
 
 // CheckDurability returns what of the server's settings may let it lose commits, and so

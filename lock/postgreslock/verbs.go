@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -103,7 +102,7 @@ func (b *Backend) ask(ctx context.Context, anew bool, sql string, args []any) (a
 // Acquire implements lock.Backend.
 func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
 	fail := func(err error) (lock.AcquireResult, error) {
-		return lock.AcquireResult{}, located(err, "acquire", req.Key, req.LockID)
+		return lock.AcquireResult{}, lock.Located(err, "acquire", req.Key, req.LockID)
 	}
 	req, err := lock.ValidateAcquire(req)
 	if err == nil {
@@ -144,15 +143,17 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	if err != nil {
 		return fail(err)
 	}
-	if number > lock.FenceWarn {
-		b.log.Warn("fence counter is close to its end", slog.String("key_hash", b.hash(key)), slog.Int64("fence", number))
-	}
+	lock.WarnOfFence(b.log, b.hash, key, number)
 	if !time.Now().Before(deadline) {
 		b.giveUp(ctx, key, req.LockID)
 		return fail(&lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: true, Err: errLateAnswer})
 	}
-	b.leases.put(req.LockID, deadline)
+	b.remember(req.LockID, deadline)
 	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, ExpiresAtMs: expiresAtMs, Deadline: deadline}, nil
+}
+
+func (b *Backend) remember(lockID string, deadline time.Time) {
+	b.leases.Put(lockID, deadline, func(deadline time.Time) bool { return time.Now().After(deadline) })
 }
 
 // contended is the result for a lock that somebody else has.
@@ -215,7 +216,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // Release implements lock.Backend.
 func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
 	fail := func(err error) (lock.ReleaseResult, error) {
-		return lock.ReleaseResult{}, located(err, "release", ref.Key, ref.LockID)
+		return lock.ReleaseResult{}, lock.Located(err, "release", ref.Key, ref.LockID)
 	}
 	key, err := admit(ctx, ref)
 	if err != nil {
@@ -227,7 +228,7 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 		// over, so a lock that is gone by then was released by it.
 		first := err
 		if a, err = b.callAgain(ctx, b.sql.release, key, ref.LockID); err == nil && a.status != statusDone {
-			if !b.leases.lasts(ref.LockID) {
+			if deadline, _ := b.leases.Get(ref.LockID); !time.Now().Before(deadline) {
 				return fail(first)
 			}
 			a.status = statusDone
@@ -236,7 +237,7 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 	if err != nil {
 		return fail(err)
 	}
-	b.leases.forget(ref.LockID)
+	b.leases.Forget(ref.LockID)
 	if a.status != statusDone {
 		return lock.ReleaseResult{Reason: a.reason()}, nil
 	}
@@ -249,7 +250,7 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 // Extend implements lock.Backend.
 func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
 	fail := func(err error) (lock.ExtendResult, error) {
-		return lock.ExtendResult{}, located(err, "extend", ref.Key, ref.LockID)
+		return lock.ExtendResult{}, lock.Located(err, "extend", ref.Key, ref.LockID)
 	}
 	if err := lock.ValidateTTL(ttl); err != nil {
 		return fail(err)
@@ -270,7 +271,7 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 		return lock.ExtendResult{Reason: a.reason(), Repeated: repeated}, nil
 	}
 	_, expiresAtMs, deadline := a.lease()
-	b.leases.put(ref.LockID, deadline)
+	b.remember(ref.LockID, deadline)
 	return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline, Repeated: repeated}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -81,9 +80,6 @@ func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
 	return res, nil
 }
 
-// errLeaseOver is why a lease that was granted is not handed out.
-var errLeaseOver error = safeText("the lease was over before the reply arrived; use a longer ttl")
-
 // judge reads what the script answered.
 func (a *acquisition) judge(reply any, asked time.Time) (lock.AcquireResult, error) {
 	var none lock.AcquireResult
@@ -104,10 +100,7 @@ func (a *acquisition) judge(reply any, asked time.Time) (lock.AcquireResult, err
 		if err != nil {
 			return none, err
 		}
-		if n > lock.FenceWarn {
-			a.b.log.Warn("fence counter is close to its end",
-				slog.String("key_hash", a.b.hash(a.key)), slog.Int64("fence", n))
-		}
+		lock.WarnOfFence(a.b.log, a.b.hash, a.key, n)
 		a.b.waiters.Held(a.key, version(n))
 		return res, nil
 	case []any:

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -104,13 +105,10 @@ func New(c redis.UniversalClient, cfg Config) (*Backend, error) {
 		prefix: prefix,
 		head:   prefix + ":",
 		cfg:    cfg,
-		log:    cfg.Logger,
+		log:    cmp.Or(cfg.Logger, slog.Default()),
 		hash:   cfg.Hasher,
 		tasks:  tasks.Group{Patience: tasks.Patience},
 		self:   "\x00" + lock.NewLockID(),
-	}
-	if b.log == nil {
-		b.log = slog.Default()
 	}
 	if b.hash == nil {
 		b.hash = lock.HashKey

@@ -11,17 +11,12 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// safeText is a constant text that an error may repeat.
-type safeText string
-
-func (s safeText) Error() string    { return string(s) }
-func (s safeText) SafeText() string { return string(s) }
-
-// errFewReplicas is why a lease is not handed out that too few replicas have.
-var errFewReplicas error = safeText("too few replicas have the lease; a failover could forget it")
-
-// errReplica is why a server takes no lock.
-var errReplica error = safeText("the server is a replica: use the primary's address")
+const (
+	errFewReplicas lock.SafeError = "too few replicas have the lease; a failover could forget it"
+	errReplica     lock.SafeError = "the server is a replica: use the primary's address"
+	errCounter     lock.SafeError = "the fence counter of this key is damaged or used up; see its value"
+	errLeaseOver   lock.SafeError = "the lease was over before the reply arrived; use a longer ttl"
+)
 
 // replyError is an error that the server answered. Only its first word is printed: the
 // rest may quote arguments.
@@ -90,9 +85,6 @@ func classify(ctx context.Context, err error) *lock.Error {
 	}
 	return failure
 }
-
-// errCounter is why no fence can be issued.
-var errCounter error = safeText("the fence counter of this key is damaged or used up; see its value")
 
 func outcomeUnknown(err error) bool {
 	e, ok := errors.AsType[*lock.Error](err)

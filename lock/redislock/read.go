@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -180,11 +179,7 @@ func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 
 // Lookup implements lock.Backend.
 func (b *Backend) Lookup(ctx context.Context, q lock.Query) (*lock.Info, error) {
-	raw, err := b.LookupRaw(ctx, q)
-	if raw == nil || err != nil {
-		return nil, err
-	}
-	return &raw.Info, nil
+	return lock.WithoutRaw(b.LookupRaw(ctx, q))
 }
 
 // LookupRaw implements lock.RawLookuper.
@@ -291,9 +286,6 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 // globEscaper makes a prefix match itself.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// clockReads is how often CheckClock asks for the time: the quickest answer counts.
-const clockReads = 5
-
 // CheckClock implements lock.ClockChecker. No lock depends on the local clock; the report
 // is for those who compare times of locks with times of their own.
 func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
@@ -304,20 +296,7 @@ func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 		return fail(lock.AbortedBy(ctx))
 	}
 	report, err := tasks.Read(ctx, &b.tasks, func(ctx context.Context) (lock.ClockReport, error) {
-		best := lock.ClockReport{Uncertainty: time.Hour}
-		for range clockReads {
-			asked := time.Now()
-			at, err := b.client.Time(ctx).Result()
-			if err != nil {
-				return best, err
-			}
-			half := time.Since(asked) / 2
-			if half < best.Uncertainty {
-				best = lock.ClockReport{Offset: at.Sub(asked.Add(half)), Uncertainty: half}
-			}
-		}
-		best.Level = lock.ClockLevelOf(best.Offset, best.Uncertainty)
-		return best, nil
+		return lock.MeasureClock(lock.SystemClock(), b.client.Time(ctx).Result)
 	})
 	if err != nil {
 		return fail(err)

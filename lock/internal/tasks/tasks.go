@@ -23,12 +23,7 @@ const (
 )
 
 // errNoAnswer is why a call without a deadline of its own gave up.
-var errNoAnswer error = noAnswer{}
-
-type noAnswer struct{}
-
-func (noAnswer) Error() string    { return "no answer in time" }
-func (noAnswer) SafeText() string { return "no answer in time" }
+const errNoAnswer lock.SafeError = "no answer in time"
 
 // Group counts running operations and background work.
 type Group struct {
