@@ -55,6 +55,31 @@ type Drone struct {
 	PayloadCapacityKg    float64 // 0 means no limit is known
 	ChargeRate           float64 // in a charging slot, percent of a full charge a minute; 0 unknown
 
+	// RegisteredAt is when an operator registered the drone. It is zero for a drone of an
+	// earlier version, and for one that is only known by its reports and is Unregistered.
+	RegisteredAt time.Time
+	RegisteredBy string
+	Unregistered bool
+	RetiredAt    time.Time // zero unless an operator has retired it
+
+	TypeID           DroneTypeID
+	RegistrationMark string
+	SerialNumber     string
+	RemoteID         string
+	ColdBox          *ColdBox // nil for none
+	Due              []DueItem
+	Maintained       []Maintenance // the latest of each item
+	MinBatteryHealth float64       // percent; 0 for none
+	// OwnProperties names the properties that are not its type's.
+	OwnProperties []string
+
+	// What the drone's reports say or count up.
+	FlightSeconds  int64
+	Landings       int
+	BatteryHealth  *float64 // percent; nil if it never said
+	ReportedSerial string
+	CountsStops    bool
+
 	// Revision counts the drone's state changes; its events carry it.
 	Revision int64
 }
@@ -69,6 +94,63 @@ func (d Drone) ChargePerMinute() float64 {
 		return d.ChargeRate
 	}
 	return DefaultChargeRate
+}
+
+// Retired reports whether an operator has retired the drone.
+func (d Drone) Retired() bool { return !d.RetiredAt.IsZero() }
+
+// CarriesCold reports whether the drone can take orders that require a cold chain. What
+// drones have that nobody registered is not known.
+func (d Drone) CarriesCold() bool { return d.ColdBox != nil || d.RegisteredAt.IsZero() }
+
+// OtherIdentity reports whether the drone reports another serial number than the one that is
+// registered.
+func (d Drone) OtherIdentity() bool {
+	return d.SerialNumber != "" && d.ReportedSerial != "" && d.SerialNumber != d.ReportedSerial
+}
+
+// Limits are the limits by which an item of the drone is due next.
+func (d Drone) Limits(item DueItem) DueLimits {
+	for i := range d.Maintained {
+		if d.Maintained[i].Item == item.Item {
+			return item.Next(d.RegisteredAt, &d.Maintained[i])
+		}
+	}
+	return item.Next(d.RegisteredAt, nil)
+}
+
+// DueDate is the first date at which an item is due; zero for none.
+func (d Drone) DueDate() (first time.Time) {
+	for _, item := range d.Due {
+		if at := d.Limits(item).At; first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// Properties are what the drone can do and needs, its own and its type's.
+func (d Drone) Properties() DroneProperties {
+	return DroneProperties{
+		PayloadCapacityKg: d.PayloadCapacityKg, ConsumptionPerKm: d.ConsumptionPerKm, MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
+		ConsumptionPerKmKg: d.ConsumptionPerKmKg, ChargeRate: d.ChargeRate, BatteryCapacityMah: d.BatteryCapacityMah,
+		ColdBox: d.ColdBox, Due: d.Due, MinBatteryHealth: d.MinBatteryHealth,
+	}
+}
+
+// SetProperties replaces what Properties returns.
+func (d *Drone) SetProperties(p DroneProperties) {
+	d.PayloadCapacityKg, d.ConsumptionPerKm, d.MaxFlightTimeMinutes = p.PayloadCapacityKg, p.ConsumptionPerKm, p.MaxFlightTimeMinutes
+	d.ConsumptionPerKmKg, d.ChargeRate, d.BatteryCapacityMah = p.ConsumptionPerKmKg, p.ChargeRate, p.BatteryCapacityMah
+	d.ColdBox, d.Due, d.MinBatteryHealth = p.ColdBox, p.Due, p.MinBatteryHealth
+}
+
+// Registration is what an operator says of the drone.
+func (d Drone) Registration() DroneRegistration {
+	return DroneRegistration{
+		ID: d.ID, HomeDepotID: d.HomeDepotID, TypeID: d.TypeID, ShortName: d.ShortName, RegistrationMark: d.RegistrationMark,
+		SerialNumber: d.SerialNumber, RemoteID: d.RemoteID, Own: d.Properties().Only(d.OwnProperties),
+	}
 }
 
 // FailedMission is one of a drone's latest failed missions.
@@ -116,4 +198,9 @@ type Telemetry struct {
 	// SupportsStandby says that the drone takes missions without orders, and counts the
 	// stops at which it charges and waits in CompletedStops.
 	SupportsStandby bool
+	// BatteryHealth, in percent, and FlightSeconds are nil if the drone did not say.
+	BatteryHealth *float64
+	FlightSeconds *int64
+	// SerialNumber is empty if the drone did not say.
+	SerialNumber string
 }

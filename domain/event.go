@@ -57,7 +57,7 @@ type Event struct {
 // The *State maps hold what events record of an entity beside its status. Their
 // values are strings, booleans and int64, as in documents.
 
-// DroneState is the drone's binding and flags.
+// DroneState is the drone's binding and flags, and what the registry says of whether it may fly.
 func DroneState(d Drone) map[string]any {
 	return map[string]any{
 		"currentMissionId": string(d.CurrentMissionID),
@@ -66,6 +66,10 @@ func DroneState(d Drone) map[string]any {
 		"emergencyLatched": d.EmergencyLatched,
 		"ghostMissionId":   string(d.GhostMissionID),
 		"grounded":         d.Grounded,
+		"unregistered":     d.Unregistered,
+		"retired":          d.Retired(),
+		"otherIdentity":    d.OtherIdentity(),
+		"dueAt":            stateTime(d.DueDate()),
 	}
 }
 

@@ -17,6 +17,19 @@ const (
 	PlaceDroneType PlaceKind = "droneType"
 )
 
+// MaintenanceRecord records that an operator had an item of a drone maintained.
+type MaintenanceRecord struct {
+	DroneID DroneID
+	Item    string
+	// FlightSeconds, Landings and BatteryHealth are the drone's then.
+	FlightSeconds int64
+	Landings      int
+	BatteryHealth *float64
+	At            time.Time
+	By            string
+	Why           string
+}
+
 // Place is a depot or a warehouse.
 type Place interface{ Depot | Warehouse }
 
@@ -43,6 +56,7 @@ type PlaceChange struct {
 	ChangedBy string
 	Why       string
 	Warning   string // for whoever makes the change; not on record
+	Drones    int    // of a type that change with it; not on record
 }
 
 // SwapWarning says that a place is far from all others, and would be near one of them and

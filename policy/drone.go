@@ -57,22 +57,3 @@ func commandDrone(drone *domain.Drone, id domain.DroneID, why string, now time.T
 	r.drone(*drone, &d, d.CurrentMissionID, why)
 	return r.change, nil
 }
-
-// SetupDrone creates a drone with the properties that its reports do not carry:
-// home, capacity, consumption and charge rate. It is UNKNOWN until its first fresh IDLE. An
-// existing drone keeps its state.
-func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
-	r := &recorder{now: now, cause: domain.CauseSetup}
-	if existing == nil {
-		d.Status = domain.DroneUnknown
-		r.drone(domain.Drone{}, &d, "", "introduced")
-		return r.change
-	}
-	known := *existing
-	known.HomeDepotID, known.ShortName = d.HomeDepotID, d.ShortName
-	known.BatteryCapacityMah, known.ConsumptionPerKm = d.BatteryCapacityMah, d.ConsumptionPerKm
-	known.MaxFlightTimeMinutes, known.PayloadCapacityKg = d.MaxFlightTimeMinutes, d.PayloadCapacityKg
-	known.ChargeRate, known.ConsumptionPerKmKg = d.ChargeRate, d.ConsumptionPerKmKg
-	r.drone(*existing, &known, "", "")
-	return r.change
-}

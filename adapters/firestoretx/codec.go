@@ -301,6 +301,22 @@ func known[T any](name string, at func(*T) *float64) field[T] {
 	})
 }
 
+// optionalNumber is a double that may be absent; NaN and infinities read as absent.
+func optionalNumber[T any](name string, at func(*T) **float64) field[T] {
+	return value(name, "a number", at, func(n *float64) any {
+		if n == nil {
+			return nil
+		}
+		return *n
+	}, func(found any) (*float64, bool) {
+		n, ok := asNumber(found)
+		if math.IsNaN(n) || math.IsInf(n, 0) {
+			return nil, ok
+		}
+		return &n, ok
+	})
+}
+
 func unlessZero[V comparable](v V) any {
 	if v == *new(V) {
 		return nil
@@ -321,7 +337,7 @@ func whole[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
 
 // counter is a whole number that is absent when zero: a cycle may list thousands of
 // orders, each with many counts.
-func counter[T any](name string, at func(*T) *int) field[T] {
+func counter[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
 	f := whole(name, at)
 	f.get = func(v *T) any { return unlessZero(int64(*at(v))) }
 	return f

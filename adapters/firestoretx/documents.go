@@ -25,6 +25,8 @@ const (
 	Learned    = "learned"
 
 	PlaceChanges = "placeChanges"
+	DroneTypes   = "droneTypes"
+	Maintenance  = "maintenance"
 
 	// expireAt is the field TTL policies delete by.
 	expireAt = "expireAt"
@@ -46,7 +48,7 @@ var sightingCodec = codec[domain.Sighting]{
 	flag("claimed", func(s *domain.Sighting) *bool { return &s.Claimed }),
 }
 
-var droneCodec = codec[domain.Drone]{
+var droneCodec = append(codec[domain.Drone]{
 	key(func(d *domain.Drone) *domain.DroneID { return &d.ID }),
 	text("status", func(d *domain.Drone) *domain.DroneStatus { return &d.Status }),
 	text("reportedStatus", func(d *domain.Drone) *domain.DroneStatus { return &d.ReportedStatus }),
@@ -73,6 +75,17 @@ var droneCodec = codec[domain.Drone]{
 	reference("ghostMissionId", func(d *domain.Drone) *domain.MissionID { return &d.GhostMissionID }),
 	instant("ghostRevokedAt", func(d *domain.Drone) *time.Time { return &d.GhostRevokedAt }),
 	structs("failedMissions", failedMissionCodec, func(d *domain.Drone) *[]domain.FailedMission { return &d.FailedMissions }),
+	flag("unregistered", func(d *domain.Drone) *bool { return &d.Unregistered }),
+	counter("flightSeconds", func(d *domain.Drone) *int64 { return &d.FlightSeconds }),
+	counter("landings", func(d *domain.Drone) *int { return &d.Landings }),
+	optionalNumber("batteryHealth", func(d *domain.Drone) **float64 { return &d.BatteryHealth }),
+	text("reportedSerial", func(d *domain.Drone) *string { return &d.ReportedSerial }),
+	flag("countsStops", func(d *domain.Drone) *bool { return &d.CountsStops }),
+	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
+}, registryCodec...)
+
+// registryCodec are the fields of a drone that operators set; see droneTypeCodec.
+var registryCodec = codec[domain.Drone]{
 	text("homeDepotId", func(d *domain.Drone) *domain.DepotID { return &d.HomeDepotID }),
 	text("shortName", func(d *domain.Drone) *string { return &d.ShortName }),
 	whole("batteryCapacityMah", func(d *domain.Drone) *int { return &d.BatteryCapacityMah }),
@@ -81,7 +94,69 @@ var droneCodec = codec[domain.Drone]{
 	whole("maxFlightTimeMinutes", func(d *domain.Drone) *int { return &d.MaxFlightTimeMinutes }),
 	real("payloadCapacityKg", func(d *domain.Drone) *float64 { return &d.PayloadCapacityKg }),
 	known("chargeRate", func(d *domain.Drone) *float64 { return &d.ChargeRate }),
-	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
+	instant("registeredAt", func(d *domain.Drone) *time.Time { return &d.RegisteredAt }),
+	text("registeredBy", func(d *domain.Drone) *string { return &d.RegisteredBy }),
+	instant("retiredAt", func(d *domain.Drone) *time.Time { return &d.RetiredAt }),
+	text("typeId", func(d *domain.Drone) *domain.DroneTypeID { return &d.TypeID }),
+	text("registrationMark", func(d *domain.Drone) *string { return &d.RegistrationMark }),
+	text("serialNumber", func(d *domain.Drone) *string { return &d.SerialNumber }),
+	text("remoteId", func(d *domain.Drone) *string { return &d.RemoteID }),
+	optional("coldBox", coldBoxCodec, func(d *domain.Drone) **domain.ColdBox { return &d.ColdBox }),
+	structs("due", dueCodec, func(d *domain.Drone) *[]domain.DueItem { return &d.Due }),
+	structs("maintained", maintainedCodec, func(d *domain.Drone) *[]domain.Maintenance { return &d.Maintained }),
+	known("minBatteryHealth", func(d *domain.Drone) *float64 { return &d.MinBatteryHealth }),
+	texts("ownProperties", func(d *domain.Drone) *[]string { return &d.OwnProperties }),
+}
+
+var droneTypeCodec = codec[domain.DroneType]{
+	key(func(t *domain.DroneType) *domain.DroneTypeID { return &t.ID }),
+	known("payloadCapacityKg", func(t *domain.DroneType) *float64 { return &t.PayloadCapacityKg }),
+	known("consumptionPerKm", func(t *domain.DroneType) *float64 { return &t.ConsumptionPerKm }),
+	known("consumptionPerKmKg", func(t *domain.DroneType) *float64 { return &t.ConsumptionPerKmKg }),
+	counter("maxFlightTimeMinutes", func(t *domain.DroneType) *int { return &t.MaxFlightTimeMinutes }),
+	known("chargeRate", func(t *domain.DroneType) *float64 { return &t.ChargeRate }),
+	counter("batteryCapacityMah", func(t *domain.DroneType) *int { return &t.BatteryCapacityMah }),
+	optional("coldBox", coldBoxCodec, func(t *domain.DroneType) **domain.ColdBox { return &t.ColdBox }),
+	structs("due", dueCodec, func(t *domain.DroneType) *[]domain.DueItem { return &t.Due }),
+	known("minBatteryHealth", func(t *domain.DroneType) *float64 { return &t.MinBatteryHealth }),
+}
+
+var coldBoxCodec = codec[domain.ColdBox]{
+	real("minCelsius", func(b *domain.ColdBox) *float64 { return &b.MinCelsius }),
+	real("maxCelsius", func(b *domain.ColdBox) *float64 { return &b.MaxCelsius }),
+}
+
+var limitsCodec = codec[domain.DueLimits]{
+	instant("at", func(l *domain.DueLimits) *time.Time { return &l.At }),
+	known("flightHours", func(l *domain.DueLimits) *float64 { return &l.FlightHours }),
+	counter("landings", func(l *domain.DueLimits) *int { return &l.Landings }),
+}
+
+var dueCodec = codec[domain.DueItem]{
+	text("item", func(i *domain.DueItem) *string { return &i.Item }),
+	instant("at", func(i *domain.DueItem) *time.Time { return &i.At }),
+	known("flightHours", func(i *domain.DueItem) *float64 { return &i.FlightHours }),
+	counter("landings", func(i *domain.DueItem) *int { return &i.Landings }),
+	counter("everyDays", func(i *domain.DueItem) *int { return &i.EveryDays }),
+	known("everyFlightHours", func(i *domain.DueItem) *float64 { return &i.EveryFlightHours }),
+	counter("everyLandings", func(i *domain.DueItem) *int { return &i.EveryLandings }),
+}
+
+var maintainedCodec = codec[domain.Maintenance]{
+	text("item", func(m *domain.Maintenance) *string { return &m.Item }),
+	nested("done", limitsCodec, func(m *domain.Maintenance) *domain.DueLimits { return &m.Done }),
+	nested("met", limitsCodec, func(m *domain.Maintenance) *domain.DueLimits { return &m.Met }),
+}
+
+var maintenanceCodec = codec[domain.MaintenanceRecord]{
+	text("droneId", func(m *domain.MaintenanceRecord) *domain.DroneID { return &m.DroneID }),
+	text("item", func(m *domain.MaintenanceRecord) *string { return &m.Item }),
+	whole("flightSeconds", func(m *domain.MaintenanceRecord) *int64 { return &m.FlightSeconds }),
+	whole("landings", func(m *domain.MaintenanceRecord) *int { return &m.Landings }),
+	optionalNumber("batteryHealth", func(m *domain.MaintenanceRecord) **float64 { return &m.BatteryHealth }),
+	instant("at", func(m *domain.MaintenanceRecord) *time.Time { return &m.At }),
+	text("by", func(m *domain.MaintenanceRecord) *string { return &m.By }),
+	text("why", func(m *domain.MaintenanceRecord) *string { return &m.Why }),
 }
 
 var orderCodec = codec[domain.Order]{

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/deploy"
-	"github.com/dronefleet/dronefleet/domain"
 )
 
 // indexConfig is the content of firestore.indexes.json.
@@ -28,7 +27,7 @@ type indexConfig struct {
 // indexed therefore: an index on rising values caps a collection at 500 writes a second,
 // and docs/capacity.md shows that these collections stay below.
 var audited = map[string][]string{
-	Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime", "endTime"}, Orders: {"createdAt", "deadline"},
+	Maintenance: {"at"}, Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime", "endTime"}, Orders: {"createdAt", "deadline"},
 }
 
 // F-DOC-03: the index configurations name fields that exist, and exempt every
@@ -58,7 +57,7 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string)
 		Drones: fieldsOf(droneCodec), Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec),
 		Decisions: fieldsOf(ledgerCodec), Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec),
 		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false},
-		Learned: fieldsOf(travelCodec),
+		Learned: fieldsOf(travelCodec), DroneTypes: fieldsOf(droneTypeCodec), Maintenance: fieldsOf(maintenanceCodec),
 	}
 	maps.Copy(fields[Learned], fieldsOf(demandCodec))
 	fields[Drones][missionRevision] = false
@@ -66,14 +65,12 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string)
 	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays} {
 		fields[collection][expireAt] = true
 	}
-	for _, f := range cycleCodec {
-		if isList := f.set(&domain.Cycle{}, []any{}) == nil; isList && !exempt[Cycles][f.name] {
-			t.Errorf("%s.%s is a list and not exempted from indexing", Cycles, f.name)
-		}
-	}
+	checkCollectionsExempt(t, Cycles, cycleCodec, exempt)
+	checkCollectionsExempt(t, Drones, droneCodec, exempt)
+	checkCollectionsExempt(t, DroneTypes, droneTypeCodec, exempt)
 	for collection, names := range fields {
 		for name, holdsTime := range names {
-			rises := holdsTime || name == "fence" || name == "messageId"
+			rises := holdsTime || name == "fence" || name == "messageId" || name == "flightSeconds" || name == "landings" // F-REG-13
 			switch asked := slices.Contains(audited[collection], name); {
 			case rises && !asked && !exempt[collection][name]:
 				t.Errorf("%s.%s is sequential and not exempted from indexing", collection, name)
@@ -92,6 +89,17 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string)
 			if _, exists := fields[index.CollectionGroup][f.FieldPath]; !exists {
 				t.Errorf("an index names %s.%s, and no document has it", index.CollectionGroup, f.FieldPath)
 			}
+		}
+	}
+}
+
+// checkCollectionsExempt wants lists and maps exempt, each entry of which would have an index
+// entry.
+func checkCollectionsExempt[T any](t *testing.T, collection string, c codec[T], exempt map[string]map[string]bool) {
+	for _, f := range c {
+		var v T
+		if holds := f.set(&v, []any{}) == nil || f.set(&v, map[string]any{}) == nil; holds && !exempt[collection][f.name] {
+			t.Errorf("%s.%s is a list or a map and not exempted from indexing", collection, f.name)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (s *Store) AllowDrone(ctx context.Context, p policy.Pin) error {
 }
 
 // changePin runs decide on an order in one transaction that also reads whether the
-// drone is known.
+// drone is known and not retired.
 func (s *Store) changePin(ctx context.Context, p policy.Pin,
 	decide func(_ *domain.Order, known bool, _ policy.Pin, _ time.Time) (policy.Change, error)) error {
 	return s.transact(ctx, nil, func(t *txn) error {
@@ -86,7 +86,7 @@ func (s *Store) changePin(ctx context.Context, p policy.Pin,
 		if err := t.addOrder(snaps[0]); err != nil {
 			return err
 		}
-		change, err := decide(found(t.orders, p.Order), snaps[1].Exists(), p, t.now)
+		change, err := decide(found(t.orders, p.Order), snaps[1].Exists() && !isRetired(snaps[1]), p, t.now)
 		if err != nil {
 			return err
 		}

@@ -4,19 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/api/iterator"
 	"google.golang.org/genproto/googleapis/type/latlng"
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// placeForm is how one kind of place is stored.
-type placeForm[P domain.Place] struct {
+// placeForm is how one kind of place is stored, or of what else operators keep in files.
+type placeForm[P any] struct {
 	kind       domain.PlaceKind
 	collection string
 	codec      codec[P]
@@ -65,9 +68,10 @@ func (s *Store) ApplyWarehouse(ctx context.Context, w domain.Warehouse, c Change
 	return applyPlace(ctx, s, warehouseForm, string(w.ID), w, c)
 }
 
-func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P], id string, place P, c Change) (domain.PlaceChange, error) {
+func applyPlace[P any](ctx context.Context, s *Store, form placeForm[P], id string, place P, c Change) (domain.PlaceChange, error) {
 	ref := s.doc(form.collection, id)
-	done, err := s.changePlace(ctx, ref, c, func(snap *firestore.DocumentSnapshot, ask ask) (done domain.PlaceChange, write func(*txn) error, _ error) {
+	done, err := s.changePlace(ctx, c, func(in reading) (done domain.PlaceChange, write func(*txn) error, _ error) {
+		snap := in.snaps[0]
 		done = domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceUnchanged}
 		if !snap.Exists() {
 			done.Action, done.Fields = domain.PlaceCreated, form.codec.described(place, "none -> %s")
@@ -87,7 +91,7 @@ func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P]
 			return done, update, nil
 		}
 		if malformed == nil { // else nobody knows where it was: it may be repaired at once
-			if err := s.checkUnvisited(ask, id); err != nil {
+			if err := s.checkUnvisited(in.ask, id); err != nil {
 				return done, nil, err
 			}
 		}
@@ -98,36 +102,49 @@ func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P]
 			}
 			return errors.Join(outdate(), update(t))
 		}, nil
-	})
+	}, ref)
 	return done, wrap(err, "%s %s", form.kind, id)
 }
 
-// changePlace does what judge says about a place's document, and records it. It first asks
-// judge without a transaction, which would lock all that judge reads.
-func (s *Store) changePlace(ctx context.Context, ref *firestore.DocumentRef, c Change,
-	judge func(*firestore.DocumentSnapshot, ask) (domain.PlaceChange, func(*txn) error, error)) (done domain.PlaceChange, _ error) {
-	snap, err := s.read(ctx, ref)
+// reading is what a change of a place is judged by.
+type reading struct {
+	snaps []*firestore.DocumentSnapshot
+	ask   ask
+	now   time.Time
+}
+
+// changePlace does what judge says about a place's document and others that it names, and
+// records it. It first asks judge without a transaction, which would lock all that judge
+// reads.
+func (s *Store) changePlace(ctx context.Context, c Change, judge func(reading) (domain.PlaceChange, func(*txn) error, error),
+	refs ...*firestore.DocumentRef) (done domain.PlaceChange, _ error) {
+	snaps, err := s.client.GetAll(ctx, refs)
 	if err == nil {
-		done, _, err = judge(snap, asking(ctx))
+		done, _, err = judge(reading{snaps, asking(ctx), s.now()})
 	}
 	done.ChangedBy, done.Why = c.By, c.Why
 	if err != nil || c.DryRun || done.Action == domain.PlaceUnchanged {
 		return done, err
 	}
 	err = s.transact(By(ctx, c.By), nil, func(t *txn) error {
-		snaps, err := t.get(ref)
+		snaps, err := t.get(refs...)
 		if err != nil {
 			return err
 		}
 		var write func(*txn) error
-		done, write, err = judge(snaps[0], t.ask)
+		done, write, err = judge(reading{snaps, t.ask, t.now})
 		if err != nil || done.Action == domain.PlaceUnchanged {
 			return err
 		}
-		done.ChangedAt, done.ChangedBy, done.Why = t.now, c.By, c.Why
-		return errors.Join(write(t), t.Create(s.client.Collection(PlaceChanges).NewDoc(), placeChangeCodec.encode(done)))
+		return errors.Join(write(t), t.recordPlace(&done, c))
 	})
 	return done, err
+}
+
+// recordPlace records a change of a place, with who made it.
+func (t *txn) recordPlace(done *domain.PlaceChange, c Change) error {
+	done.ChangedAt, done.ChangedBy, done.Why = t.now, c.By, c.Why
+	return t.Create(t.store.client.Collection(PlaceChanges).NewDoc(), placeChangeCodec.encode(*done))
 }
 
 func movesWarehouse(s *Store, before, after domain.Warehouse) bool {
@@ -141,15 +158,6 @@ func (s *Store) checkUnvisited(ask ask, id string) error {
 		return err
 	}
 	return policy.CheckUnused(domain.PlaceWarehouse, id, users)
-}
-
-// read reads a document that may be missing.
-func (s *Store) read(ctx context.Context, ref *firestore.DocumentRef) (*firestore.DocumentSnapshot, error) {
-	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{ref})
-	if err != nil {
-		return nil, wrap(err, "%s %s", ref.Parent.ID, ref.ID)
-	}
-	return snaps[0], nil
 }
 
 // differences says for each field that differs what it was and what it becomes.
@@ -178,6 +186,20 @@ func storedText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "none"
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	case []any:
+		parts := make([]string, len(v))
+		for i, entry := range v {
+			parts[i] = storedText(entry)
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	case map[string]any:
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, name+": "+storedText(v[name]))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
 	case *latlng.LatLng:
 		return fmt.Sprintf("%.6f,%.6f", v.GetLatitude(), v.GetLongitude())
 	case string:
@@ -197,7 +219,7 @@ type ask func(firestore.Query) *firestore.DocumentIterator
 // Cost: 10 RPCs, 2 writes; up to 48 reads.
 func (s *Store) DeleteDepot(ctx context.Context, id domain.DepotID, c Change) (domain.PlaceChange, error) {
 	usersOf := func(ask ask) ([]string, error) {
-		users, err := named("drone", ask, s.where(Drones, "homeDepotId", string(id)))
+		users, err := dronesInService(ask, s.where(Drones, "homeDepotId", string(id)))
 		if err != nil || len(users) > policy.MaxUsersNamed {
 			return users, err
 		}
@@ -208,9 +230,7 @@ func (s *Store) DeleteDepot(ctx context.Context, id domain.DepotID, c Change) (d
 		orders, err := named("order", ask, s.openOrders())
 		return append(users, orders...), err
 	}
-	return deletePlace(ctx, s, depotForm, string(id), c, usersOf, func(*txn, string) (func() error, error) {
-		return func() error { return nil }, nil
-	})
+	return deletePlace(ctx, s, depotForm, string(id), c, usersOf, nothingElse)
 }
 
 // DeleteWarehouse deletes a warehouse that no active mission visits, and records it. The
@@ -241,14 +261,18 @@ func (s *Store) visitors(ask ask, id domain.WarehouseID) (names []string, err er
 	return names, wrap(err, "active missions")
 }
 
+// nothingElse is what deletePlace writes beside the deletion of most places.
+func nothingElse(*txn, string) (func() error, error) { return func() error { return nil }, nil }
+
 // deletePlace deletes a place that has no users. alsoWrite reads what it needs and returns
 // the function that writes it.
-func deletePlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P], id string, c Change, usersOf func(ask) ([]string, error),
+func deletePlace[P any](ctx context.Context, s *Store, form placeForm[P], id string, c Change, usersOf func(ask) ([]string, error),
 	alsoWrite func(*txn, string) (func() error, error)) (domain.PlaceChange, error) {
 	ref := s.doc(form.collection, id)
-	done, err := s.changePlace(ctx, ref, c, func(snap *firestore.DocumentSnapshot, ask ask) (done domain.PlaceChange, write func(*txn) error, _ error) {
+	done, err := s.changePlace(ctx, c, func(in reading) (done domain.PlaceChange, write func(*txn) error, _ error) {
+		snap := in.snaps[0]
 		done = domain.PlaceChange{Kind: form.kind, ID: id, Action: domain.PlaceDeleted}
-		users, err := usersOf(ask)
+		users, err := usersOf(in.ask)
 		if err == nil {
 			err = policy.CheckUnused(form.kind, id, users)
 		}
@@ -268,7 +292,7 @@ func deletePlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P
 			}
 			return errors.Join(more(), t.Delete(ref))
 		}, nil
-	})
+	}, ref)
 	return done, wrap(err, "%s", form.kind)
 }
 
@@ -279,6 +303,30 @@ func named(kind string, ask ask, q firestore.Query) (names []string, err error) 
 		return nil
 	})
 	return names, wrap(err, "%ss", kind)
+}
+
+// dronesInService names the first drones of a query that are not retired, one more than a
+// refusal names.
+func dronesInService(ask ask, q firestore.Query) (names []string, err error) {
+	err = each(ask(q.Select("retiredAt")), func(doc *firestore.DocumentSnapshot) error {
+		if !isRetired(doc) {
+			names = append(names, "drone "+doc.Ref.ID)
+		}
+		if len(names) > policy.MaxUsersNamed {
+			return iterator.Done
+		}
+		return nil
+	})
+	if errors.Is(err, iterator.Done) {
+		err = nil
+	}
+	return names, wrap(err, "drones")
+}
+
+// isRetired reports whether a drone's document says that the drone is retired.
+func isRetired(drone *firestore.DocumentSnapshot) bool {
+	_, retired := drone.Data()["retiredAt"]
+	return retired
 }
 
 // ListDepots lists depots.
@@ -318,7 +366,7 @@ func (s *Store) ChangesOf(ctx context.Context, kind domain.PlaceKind, id string)
 //
 // Cost: 1 RPC; a read per drone.
 func (s *Store) DepotUsers(ctx context.Context, id domain.DepotID) ([]string, error) {
-	return named("drone", asking(ctx), s.where(Drones, "homeDepotId", string(id)))
+	return dronesInService(asking(ctx), s.where(Drones, "homeDepotId", string(id)))
 }
 
 // WarehouseUsers are the active missions that visit a warehouse.
