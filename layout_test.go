@@ -34,7 +34,7 @@ var layers = []layer{
 	{"deploy", "Terraform, manifests, indexes, dashboards, alerts", nil},
 	{"policy", "the fleet's rules, pure", []string{"domain"}},
 	{"internal", "plumbing: flags, settings, connections, metrics, clocks", []string{"domain", "lock"}},
-	{"testkit", "servers, programs and identities for tests", []string{"domain", "lock", "emulator", "internal"}},
+	{"testkit", "what tests share", []string{"domain", "lock", "emulator", "internal"}},
 	{"adapters", "Firestore, Pub/Sub and wire forms", []string{"domain", "policy", "lock", "proto", "internal"}},
 	{"app", "the use cases", []string{"domain", "policy", "lock", "solver", "internal", "adapters"}},
 	{"httpapi", "the HTTP API over the use cases", []string{"domain", "policy", "lock", "internal", "adapters", "app"}},
@@ -80,9 +80,8 @@ var restrictions = []struct {
 	{"sim/invariant", []string{"domain"}},
 	{"sim/explore", []string{"domain", "policy", "sim/invariant"}},
 	{"sim/fleetsim", []string{"domain", "adapters/wire", "proto", "sim/invariant"}},
-	{"docs/docgen", nil},
+	{"testkit/docgen", nil},
 	{"docs/capacity", nil},
-	{"docs/transcript", nil},
 }
 
 // goPackage is what "go list" says of a package; imports of tests are left out.

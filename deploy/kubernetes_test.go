@@ -20,8 +20,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 const manifests = "k8s/base"

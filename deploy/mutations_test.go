@@ -8,8 +8,8 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 // The checks must be able to fail: each of these mistakes, made in the module or in a file

@@ -8,7 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 // checkAccess compares the module's grants with what each kind of program needs. A grant

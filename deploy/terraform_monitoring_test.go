@@ -13,7 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 // pubsubMetrics are the metrics of Pub/Sub that we look at, in the names that

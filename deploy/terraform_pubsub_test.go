@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 // checkTopics holds the module's topics to those the code makes.

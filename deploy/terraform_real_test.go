@@ -18,8 +18,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 // runTerraform runs Terraform in dir, with no configuration of this machine.

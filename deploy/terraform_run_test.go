@@ -13,9 +13,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 // checkCloudRun looks at what runs: how many, as whom, with which flags and

@@ -15,10 +15,10 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 	"github.com/dronefleet/dronefleet/testkit/clitest"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 // world is what the code needs from Google Cloud, obtained from the code itself.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/docs/docgen"
 	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/testkit/docgen"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated table of docs/operate.md")

@@ -49,12 +49,6 @@ func (c Change) Empty() bool {
 	return c.Drone == nil && len(c.Missions) == 0 && len(c.Orders) == 0 && len(c.Events) == 0 && len(c.Revoke) == 0
 }
 
-// OnlyDrone reports whether the change is the drone's document and nothing
-// else: a new position, not a new state.
-func (c Change) OnlyDrone() bool {
-	return c.Drone != nil && len(c.Missions) == 0 && len(c.Orders) == 0 && len(c.Events) == 0 && len(c.Revoke) == 0
-}
-
 // OnlyWhereabouts reports whether the change has no event: a new position, or
 // evidence that does not count yet.
 func (c Change) OnlyWhereabouts() bool { return len(c.Events) == 0 && len(c.Revoke) == 0 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/docs/docgen"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/testkit/docgen"
 )
 
 var update = flag.Bool("update", false, "write the generated sections of docs/lifecycles.md anew")

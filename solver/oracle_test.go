@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver"
-	"github.com/dronefleet/dronefleet/solver/oracle"
 )
 
-// tiny is a problem that the oracle can enumerate.
+// tiny is a problem that enumerate takes.
 func tiny(seed uint64) solver.Problem {
 	p := town(seed, 1+int(seed%3), 3+int(seed%3))
 	p.Warehouses = p.Warehouses[:3]
@@ -29,7 +28,7 @@ func TestSolve_ReachesTheExhaustiveOptimumOfTinyProblems(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			p := tiny(seed)
-			want, err := oracle.Solve(p)
+			want, err := enumerate(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,7 +37,7 @@ func TestSolve_ReachesTheExhaustiveOptimumOfTinyProblems(t *testing.T) {
 				t.Fatalf("missed %v, optimum %v", plan.Objective.MissedByRank, want.MissedByRank)
 			}
 			if served := len(p.Orders) - len(plan.Unserved); served != want.Served {
-				return // further orders are served late: their distance is not the oracle's
+				return // further orders are served late: their distance is not the optimum's
 			}
 			if math.Abs(plan.Objective.DistanceKm-want.DistanceKm) > 1e-6 {
 				t.Fatalf("%.6f km, optimum %.6f", plan.Objective.DistanceKm, want.DistanceKm)
@@ -47,16 +46,16 @@ func TestSolve_ReachesTheExhaustiveOptimumOfTinyProblems(t *testing.T) {
 	}
 }
 
-func TestOracle_RefusesWhatItCannotEnumerate(t *testing.T) {
+func TestEnumerate_RefusesWhatIsTooLarge(t *testing.T) {
 	for name, c := range map[string]struct {
 		drones, orders int
 		ok             bool
 	}{
-		"as much as it can": {oracle.MaxDrones, oracle.MaxOrders, true},
-		"too many drones":   {oracle.MaxDrones + 1, 1, false},
-		"too many orders":   {1, oracle.MaxOrders + 1, false},
+		"as much as it can": {mostDrones, mostOrders, true},
+		"too many drones":   {mostDrones + 1, 1, false},
+		"too many orders":   {1, mostOrders + 1, false},
 	} {
-		if _, err := oracle.Solve(town(1, c.drones, c.orders)); (err == nil) != c.ok {
+		if _, err := enumerate(town(1, c.drones, c.orders)); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/dronefleet/dronefleet/solver"
-	"github.com/dronefleet/dronefleet/solver/oracle"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
@@ -62,7 +61,7 @@ func TestSolve_ServesARestrictedOrderThatIsAlone(t *testing.T) {
 	served, left := 0, 0
 	for seed := range uint64(150) {
 		p := pinned(town(seed, 1+int(seed%3), 1), seed)
-		want, err := oracle.Solve(p)
+		want, err := enumerate(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +82,7 @@ func TestSolve_ServesARestrictedOrderThatIsAlone(t *testing.T) {
 func TestSolve_ReachesTheOptimumOfTinyProblemsWithPins(t *testing.T) {
 	for seed := range uint64(60) {
 		p := pinned(tiny(seed), seed)
-		want, err := oracle.Solve(p)
+		want, err := enumerate(p)
 		if err != nil {
 			t.Fatal(err)
 		}

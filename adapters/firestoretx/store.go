@@ -103,9 +103,6 @@ func New(client *firestore.Client, cfg Config) *Store {
 	return s
 }
 
-// Client is the underlying Firestore client, for the lock library and health checks.
-func (s *Store) Client() *firestore.Client { return s.client }
-
 // MalformedError says that a stored document cannot be decoded; a person must correct
 // it.
 type MalformedError struct{ Err error }

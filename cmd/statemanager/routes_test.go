@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/dronefleet/dronefleet/docs/docgen"
 	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/testkit/docgen"
 )
 
 var updateDocument = flag.Bool("update", false, "rewrite the tables of docs/api.md")

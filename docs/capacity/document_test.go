@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dronefleet/dronefleet/docs/capacity"
-	"github.com/dronefleet/dronefleet/docs/docgen"
+	"github.com/dronefleet/dronefleet/testkit/docgen"
 )
 
 var update = flag.Bool("update", false, "write the generated part of docs/capacity.md anew")

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/docs/docgen"
 	"github.com/dronefleet/dronefleet/testkit/clitest"
+	"github.com/dronefleet/dronefleet/testkit/docgen"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated sections of docs/configuration.md")

@@ -69,16 +69,6 @@ func (f *Fleet) Delivered(priority string, late bool, took time.Duration) {
 	f.deliveries[delivery{priority, outcome}].Inc()
 }
 
-// Deliveries is how many deliveries of a priority had an outcome.
-func (f *Fleet) Deliveries(priority, outcome string) int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if c := f.deliveries[delivery{priority, outcome}]; c != nil {
-		return c.Value()
-	}
-	return 0
-}
-
 // Stands notes how the fleet stands. After a time without another note it is
 // not shown any more: no figure is better than one of long ago.
 func (f *Fleet) Stands(s Standing, goodFor time.Duration) {

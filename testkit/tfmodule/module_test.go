@@ -7,7 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/testkit/tfmodule"
 )
 
 // unknownID computes an id, which only a provider knows.

@@ -1,4 +1,4 @@
-package oracle
+package solver_test
 
 import (
 	"fmt"
@@ -7,26 +7,29 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
+// Tests compare the solver with the optimum of tiny problems. The enumeration shares no
+// formula with it: it imports the plain values of solver/model only.
+
 // Limits of what can be enumerated.
 const (
-	MaxOrders = 5
-	MaxDrones = 3
+	mostOrders = 5
+	mostDrones = 3
 )
 
-// Answer is the optimum of a problem in which an order that some drone could
+// optimum is the optimum of a problem in which an order that some drone could
 // deliver in time is delivered in time or not at all.
-type Answer struct {
+type optimum struct {
 	MissedByRank [model.RankCount]int
 	Served       int
 	DistanceKm   float64
 }
 
-// Solve enumerates every sequence, source and assignment. The input must be
+// enumerate tries every sequence, source and assignment. The input must be
 // valid: ids unique, numbers in range, home depots named.
-func Solve(p model.Problem) (Answer, error) {
-	if len(p.Orders) > MaxOrders || len(p.Drones) > MaxDrones {
-		return Answer{}, fmt.Errorf("cannot enumerate %d orders and %d drones: the limits are %d and %d",
-			len(p.Orders), len(p.Drones), MaxOrders, MaxDrones)
+func enumerate(p model.Problem) (optimum, error) {
+	if len(p.Orders) > mostOrders || len(p.Drones) > mostDrones {
+		return optimum{}, fmt.Errorf("cannot enumerate %d orders and %d drones: the limits are %d and %d",
+			len(p.Orders), len(p.Drones), mostOrders, mostDrones)
 	}
 	e := enumeration{problem: p, params: p.Params.WithDefaults()}
 	for _, o := range p.Orders {
@@ -149,7 +152,7 @@ func (e *enumeration) sources(o model.Order) []model.Location {
 }
 
 // assign tries every assignment of sets of orders to drones and returns the best.
-func (e *enumeration) assign() Answer {
+func (e *enumeration) assign() optimum {
 	km := map[int]float64{0: 0} // set served so far -> least km
 	for d := range e.problem.Drones {
 		routes := e.routes(d)
@@ -165,10 +168,10 @@ func (e *enumeration) assign() Answer {
 		}
 		km = next
 	}
-	var best Answer
+	var best optimum
 	found := false
 	for served, total := range km {
-		a := Answer{DistanceKm: total}
+		a := optimum{DistanceKm: total}
 		for o := range e.problem.Orders {
 			switch {
 			case served&(1<<o) != 0:
@@ -184,7 +187,7 @@ func (e *enumeration) assign() Answer {
 	return best
 }
 
-func (a Answer) less(b Answer) bool {
+func (a optimum) less(b optimum) bool {
 	for r := range a.MissedByRank {
 		if a.MissedByRank[r] != b.MissedByRank[r] {
 			return a.MissedByRank[r] < b.MissedByRank[r]
