@@ -332,8 +332,8 @@ func TestAPI_RejectsTokensWithTimesBeyondJSON(t *testing.T) {
 	g.asks(g.token(identitytest.Claims{"groups": []string{"watch"}, "exp": json.RawMessage("253370764799")}), "GET", "/api/v1/session", "", http.StatusOK, "9999-01-01T00:00:59Z")
 }
 
-// F-API-10: a subject that looks like Ann's address, or like an address of a network, has
-// budgets of its own.
+// F-API-10: a subject that looks like another caller's email or network address has budgets of its
+// own.
 func TestAPI_LimitsCallersByIssuerAndSubject(t *testing.T) {
 	_, limits := limited(ratelimit.Config{Reads: 0.2})
 	g := newGuarded(t, httpapi.MetricsOpen, limits)

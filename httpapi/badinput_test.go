@@ -21,8 +21,8 @@ var nasty = []string{
 	strings.Repeat("x", 2000), "b3JkZXJzAA", "ZHJvbmVzAEQx\n", "2026-11-21", "90,180,-90,-180", "1,2,3",
 }
 
-// F-API-03: whatever a parameter holds, the answer is a result, or one error that names the
-// parameter; nothing breaks the server.
+// F-API-03: whatever a parameter holds, the answer is a result or one error that names the
+// parameter.
 func TestAPI_NamesBadParameters(t *testing.T) {
 	s := serve(t)
 	s.fleet()

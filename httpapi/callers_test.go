@@ -248,8 +248,8 @@ func TestAPI_SharesAnswersWithConfiguredOriginsOnly(t *testing.T) {
 	}
 }
 
-// F-API-11: an origin that may read answers may not use a browser's session: its page
-// would make changes that the person at the browser has not asked for.
+// F-API-11: an origin that may read answers must not use a browser's session: its page could make
+// changes that the browser's user did not ask for.
 func TestAPI_RefusesChangesOfOtherOriginsWithASession(t *testing.T) {
 	s := newSite(t, identity.SignInConfig{})
 	session := s.signsIn(asOperator)

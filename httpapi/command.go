@@ -19,9 +19,8 @@ type command struct {
 // note adds to what the log says about the command.
 func (c *command) note(attrs ...slog.Attr) { c.notes = append(c.notes, attrs...) }
 
-// operates is the answer of an operator's command. It is the way of every command: do carries
-// it out in the caller's name, and the log says who sent it, what it was about and how it
-// ended.
+// operates answers every operator's command: do carries it out in the caller's name, and the log
+// says who sent it, what it was about and how it ended.
 func operates[T, B any, P interface {
 	*B
 	body

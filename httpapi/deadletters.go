@@ -53,8 +53,8 @@ func (a *API) letterStory(ctx context.Context, r *request) (operator.LetterStory
 	return a.operator.LetterStory(ctx, r.id())
 }
 
-// lettersRequest selects dead letters. An absent field narrows nothing; an empty one is
-// refused, because it usually comes from a variable that was not set.
+// lettersRequest selects dead letters. An absent field does not narrow the selection; an empty one
+// is refused, because it usually comes from an unset variable.
 type lettersRequest struct {
 	Topic  *string  `json:"topic,omitempty" doc:"The original messages' topic: telemetry, orders or decisions."`
 	Reason *string  `json:"reason,omitempty" doc:"Why the messages were refused, such as INVALID."`
@@ -111,10 +111,9 @@ func (p *replayRequest) filter() operator.LetterFilter {
 	return f
 }
 
-// replay answers POST /api/v1/deadletters/replay. Ids that are not found are
-// listed as missing: a caller that repeats a request whose answer was lost sees
-// that everything is done. When a replay fails after some letters, the problem
-// lists those too.
+// replay answers POST /api/v1/deadletters/replay. Ids that are not found are listed as missing, so
+// a caller that repeats a request whose answer was lost sees that it was done. If a replay fails
+// partway, the problem lists the letters that were replayed.
 //
 // Cost: Pub/Sub, 4 RPCs per topic and 2 per 200 letters; Firestore, 1 RPC and 1
 // write per letter.

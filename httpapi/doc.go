@@ -3,9 +3,8 @@
 // the role operator may also send the commands of app/operator. Each resource has a file
 // with its paths, bodies and answers, such as orders.go; endpoints.go puts them together.
 //
-// It must not import cmd or decide what a policy should. Of the fleet it keeps only recent
-// answers, the last readiness report and why orders wait. It also counts each caller's
-// requests.
+// It must not import cmd or decide what a policy should. It caches only the last readiness, recent
+// answers and why orders wait. It also counts each caller's requests.
 //
 // Every answer that is not a success is a problem document of RFC 9457, which names
 // the parameter and the fix: 307 for a path with empty or dot segments, 400 for a

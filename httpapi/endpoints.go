@@ -111,7 +111,7 @@ func (a *API) canonical(next http.Handler) http.Handler {
 		if r.URL.RawQuery != "" {
 			location += "?" + r.URL.RawQuery
 		}
-		p := problem(http.StatusTemporaryRedirect, "the path %.128q stands for %.128q; use that", escaped, clean)
+		p := problem(http.StatusTemporaryRedirect, "path %.128q is not canonical; use %.128q", escaped, clean)
 		p.headers = map[string]string{"Location": location}
 		a.refuse(w, r, p)
 	})

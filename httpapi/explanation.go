@@ -15,8 +15,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/input"
 )
 
-// How an explanation plans: on one core, for a moment, and one at a time, so that the State
-// Manager's messages do not wait for it. Depots form areas as they do by default in optimizers.
+// Explanations plan one at a time, briefly and on one core, so that the State Manager's messages
+// do not wait for them. Depots form areas with the optimizers' default radius.
 const (
 	explainLimit      = 300 * time.Millisecond
 	explainAreaRadius = 13

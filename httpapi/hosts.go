@@ -27,9 +27,9 @@ func isThisMachine(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// checkHost refuses requests for a host that is not the API's. A web page can point a
-// name of its own at every address that its reader's browser reaches, and would then read
-// what is served there (DNS rebinding).
+// checkHost refuses requests for a host that is not the API's. Otherwise a web page could point a
+// name of its own at the API's address and read the fleet through its reader's browser (DNS
+// rebinding).
 func (a *API) checkHost(r *http.Request) error {
 	if r.URL.Path == healthPath { // for probes of every kind; it says nothing
 		return nil
@@ -94,9 +94,9 @@ func (a *API) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// checkPage refuses what a page of another site asks for where no credentials are needed
-// or the browser adds them. The page could not read the answer, but would use up what the
-// browser's user may ask for. Links lead to the console from everywhere.
+// checkPage refuses requests of other sites' pages where no credentials are needed or the browser
+// adds them. Such a page could not read the answer, but would use up the limits of the browser's
+// user. Links to the console are allowed.
 func (a *API) checkPage(r *http.Request) error {
 	follows := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 	if follows && isSafe(r.Method) && !strings.HasPrefix(r.URL.Path, "/api/") {

@@ -15,9 +15,9 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 )
 
-// budget is what a request to the endpoint counts for; "" if it is not limited. An
-// orchestrator whose probe gets no answer restarts the process. The console's files and
-// map cost no call of the store, and a page asks for many parts of a map at once.
+// budget is the budget that a request to the endpoint counts for; "" if it is not limited. Probes
+// are not, because an orchestrator restarts a process that does not answer, nor are the console's
+// files and map, which cost no call of the store.
 func (e endpoint) budget() ratelimit.Budget {
 	_, file := console.Files[e.path]
 	switch {
@@ -107,9 +107,9 @@ func (a *API) addressOf(r *http.Request) string {
 	return "address " + address.String()
 }
 
-// clientAddress is the address of the client of a request. The header X-Forwarded-For
-// counts only as far as trusted proxies have written it: each appends the address that it
-// was asked from, so the client is the last one that is not a proxy's.
+// clientAddress is the address of a request's client. Each trusted proxy appends the address of
+// its caller to X-Forwarded-For, so the client is the last address there that is not a trusted
+// proxy's.
 func clientAddress(r *http.Request, proxies []Proxy) netip.Addr {
 	trusted := func(a netip.Addr) bool {
 		return slices.ContainsFunc(proxies, func(p Proxy) bool { return p.addresses.Contains(a) })

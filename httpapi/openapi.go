@@ -14,9 +14,9 @@ var exampleIDs = map[string]string{
 	"drones": "D1", "orders": "O2", "missions": "M-DEC-1", "decisions": "DEC-1", "cycles": "C1", "depots": "DEPOT-8", "warehouses": "W8", "deadletters": "4711",
 }
 
-// openAPI answers GET /api/openapi.json with the OpenAPI 3.1 document of the API. It is
-// made from the table of endpoints and the Go types of bodies and answers, so that it
-// cannot say something else than they do.
+// openAPI answers GET /api/openapi.json with the OpenAPI 3.1 document of the API. It is generated
+// from the table of endpoints and the Go types of bodies and answers, so it cannot contradict
+// them.
 //
 // Cost: no RPC.
 func (a *API) openAPI(context.Context, *request) (any, error) { return a.document() }

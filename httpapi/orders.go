@@ -38,8 +38,7 @@ func (a *API) orderEndpoints() []endpoint {
 // the others and show all.
 var onlyHeld = onlyTrue("held", "Only orders that wait for an operator.", "true, or leave it out for all")
 
-// orders answers GET /api/v1/orders with one page, and why those of them wait that
-// do.
+// orders answers GET /api/v1/orders with one page, and why its waiting orders wait.
 //
 // Cost: 1 RPC, one read per order listed and one more; if one waits, at most every
 // waitsFor, 1 + D RPCs and 2 D reads for D depots.

@@ -31,11 +31,10 @@ func (a *API) probeEndpoints() []endpoint {
 	return append(probes, metrics("", localOnly(metricsOf(a.meter))))
 }
 
-// readyz says whether the process can work: Firestore and Pub/Sub answer and the
-// clocks agree, an optimizer's cycles end, and every depot has cycles while orders wait
-// (F-OPT-06). It answers 503 if not, or if the process is stopping. A slow backlog or
-// lock is only a warning: taking a slow process out of service or restarting it does
-// not make it faster.
+// readyz says whether the process can work: Firestore and Pub/Sub answer and the clocks agree, an
+// optimizer's cycles end, and every depot has cycles while orders wait (F-OPT-06). It answers 503
+// if not, or if the process is stopping. A slow backlog or lock is only a warning: a restart does
+// not make a slow process faster.
 //
 // Cost: 5 RPCs to Firestore, 5 reads, and one RPC to Pub/Sub for each subscription
 // or topic checked, at most once a second.
@@ -58,8 +57,8 @@ func (a *API) health(context.Context, *request) (health, error) {
 	return health{CheckOK}, nil
 }
 
-// localOnly answers callers on this machine. A proxy is on this machine, too, where it is in
-// the same pod, but it says whom it asks for.
+// localOnly answers callers on this machine, except a proxy in the same pod, whose headers name
+// the client that it forwards for.
 func localOnly(a answer) answer {
 	return answer{do: func(ctx context.Context, r *request) (any, error) {
 		forwarded := slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", "Via", "X-Real-Ip"}, func(name string) bool { return r.Header.Get(name) != "" })

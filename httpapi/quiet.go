@@ -13,8 +13,8 @@ import (
 // quietFor is the least time between two lines of one kind.
 const quietFor = time.Second
 
-// quiet logs what callers can cause at will. The log must not grow with what they send, so
-// it has one line a second of each kind, with how many requests it stands for.
+// quiet logs what callers can cause at will: one line a second of each kind, with the number of
+// requests, so that callers cannot flood the log.
 type quiet struct {
 	log *slog.Logger
 
@@ -22,8 +22,8 @@ type quiet struct {
 	kinds map[kindOfLine]*line
 }
 
-// kindOfLine is what lines have in common. There are as many as the API has paths and
-// statuses.
+// kindOfLine says which requests share a line. There are at most as many kinds as the API has
+// paths and statuses.
 type kindOfLine struct {
 	message, pattern string
 	status           int

@@ -58,8 +58,7 @@ func (r *readiness) now(ctx context.Context) Readiness {
 	if !r.lastAt.IsZero() && time.Since(r.lastAt) < readyFor {
 		return r.last
 	}
-	// A probe that gives up must not end the checks: its failure would be reported to
-	// the next probe as an outage.
+	// A probe that gives up must not cancel the checks: the next probe would be told of an outage.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	var firestore, clock, messages Check
@@ -99,10 +98,9 @@ func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
 
 func inMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// checkPubSub lookups up the topic that the process publishes to, or every
-// subscription that the State Manager consumes, concurrently. An account that may
-// use them but not look them up is fine: Pub/Sub answered. It does not see that a
-// subscription was deleted, which the consumer reports.
+// checkPubSub looks up the topic that the process publishes to, or concurrently every subscription
+// that the State Manager consumes. An account without the right to look them up passes: Pub/Sub
+// answered.
 func (r *readiness) checkPubSub(ctx context.Context) Check {
 	began := time.Now()
 	lookups := []func(context.Context) error{r.findTopic}

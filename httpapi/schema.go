@@ -60,8 +60,8 @@ func (s *schemas) closed(t reflect.Type) schema {
 	return ref
 }
 
-// stored are the values that a document can have. A foreign document among the fleet's
-// may have none.
+// stored lists the values that a field of a document can have, and "": another tool's document may
+// lack the field.
 func stored[T ~string](values []T) schema { return enum(append(slices.Clip(values), "")) }
 
 func enum[T ~string](values []T) schema { return schema{"type": "string", "enum": values} }
@@ -75,8 +75,8 @@ func (s *schemas) page(collection string, item reflect.Type) schema {
 	}}
 }
 
-// of is the schema of a type. It panics if a type cannot be described, which a test of any
-// request would show.
+// of is the schema of a type. It panics if it cannot describe the type, which any request to the
+// API would show.
 func (s *schemas) of(t reflect.Type) schema {
 	if known, ok := special[t]; ok {
 		return known

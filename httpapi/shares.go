@@ -7,8 +7,8 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 )
 
-// streamShare is how many streams the callers of each role may have open together. A
-// fifth of them is left for the others.
+// streamShare is how many streams the callers of one role may have open together. The rest is for
+// the other roles.
 const streamShare = live.MaxViewers * 4 / 5
 
 // shares are the streams of each role.
@@ -18,8 +18,8 @@ func newShares(each int64) shares {
 	return shares{semaphore.NewWeighted(each), semaphore.NewWeighted(each)}
 }
 
-// join takes a stream from the share of a caller's role. It returns nil if there is none,
-// else what gives it back.
+// join takes a stream from the share of the caller's role and returns the function that gives it
+// back; nil if the share is used up.
 func (s shares) join(c identity.Caller) (left func()) {
 	share := s.viewers
 	if c.May(identity.Operator) {

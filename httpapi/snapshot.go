@@ -29,10 +29,9 @@ var depot = parameter{name: "depot", says: "Which depot; required if there are s
 // the depot would see now, as an OptimizationSnapshot in protobuf's JSON form.
 // depot may be left out when there is only one.
 //
-// It takes no lock, so the snapshot has no fence. Whoever decides from it takes the
-// depot's lock first and sends its fence, or else is refused unless decisions without
-// a fence are allowed. A decision should repeat session_id as cycle_id and read_time as
-// snapshot_time.
+// It takes no lock, so the snapshot has no fence. An optimizer that uses it must take the depot's
+// lock first and send its fence, unless decisions without a fence are allowed. A decision should
+// repeat session_id as cycle_id and read_time as snapshot_time.
 //
 // Cost: 7 RPCs; a read per depot, idle drone, pending order and warehouse.
 func (a *API) snapshot(ctx context.Context, r *request) (any, error) {

@@ -203,8 +203,8 @@ func TestAPI_AnswersWhateverDocumentsSay(t *testing.T) {
 	p.close()
 }
 
-// F-LIVE-01: an order that is delivered is shown so, though another one that left the open orders
-// at the same moment is malformed.
+// F-LIVE-01: a delivered order is shown as delivered, even if another one that was closed at the
+// same moment is malformed.
 func TestStream_ShowsWhatEndedBesideAMalformedDocument(t *testing.T) {
 	s := serve(t)
 	s.fleet()

@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// problemListener makes problem documents of the errors that net/http answers by
-// itself, in plain text: those of requests that reach no handler, because their
-// header is too large or cannot be parsed.
+// problemListener turns the plain-text errors that net/http answers by itself into problem
+// documents: requests whose header is too large or cannot be parsed reach no handler.
 type problemListener struct {
 	net.Listener
 	headerBytes int

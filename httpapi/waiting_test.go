@@ -29,8 +29,8 @@ func (s *served) cycle() domain.Cycle {
 	return c
 }
 
-// F-ORD-05, F-ORD-06: the command line, the API and the explanation give one reason why an
-// order waits. What no waiting mends comes before the number of busy drones.
+// F-ORD-05, F-ORD-06: the command line, the API and the explanation give the same reason why an
+// order waits. A reason that waiting cannot remove comes before the number of busy drones.
 func TestAPI_SaysWhyAnOrderWaitsAsTheCommandLineDoes(t *testing.T) {
 	s := serve(t)
 	ctx, now := t.Context(), time.Now()
@@ -92,8 +92,8 @@ func TestAPI_SaysWhyAnOrderWaitsAsTheCommandLineDoes(t *testing.T) {
 	}
 }
 
-// F-OPT-03, F-ORD-05: cycles without orders are known to the API, the stream and the command
-// line, so that an order that comes next is not said to have no cycles.
+// F-OPT-03, F-ORD-05: the API, the stream and the command line know cycles without orders, so they
+// do not report the next order's depot as one without cycles.
 func TestAPI_ShowsCyclesWithoutOrders(t *testing.T) {
 	s := serve(t)
 	ctx := t.Context()

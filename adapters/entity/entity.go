@@ -193,8 +193,8 @@ type Wait struct {
 	Obstacles
 }
 
-// Obstacles counts the drones that a cycle looked at for an order, by what kept them
-// from it; see domain.Obstacles. There are none if the drones were not counted.
+// Obstacles counts the drones that a cycle considered for an order, by what kept them from it; see
+// domain.Obstacles. It is empty if the drones were not counted.
 type Obstacles struct {
 	FreeDrones int `json:"freeDrones,omitempty"`
 	BusyDrones int `json:"busyDrones,omitempty"`
@@ -290,8 +290,8 @@ func amendment(a *domain.Amendment) *Amendment {
 	}
 }
 
-// EarlierRoute is a revision of a mission that is not in force, and how many stops it
-// begins with like the one that is.
+// EarlierRoute is a revision of a mission that is no longer in force, and how many of its first
+// stops the present route shares.
 type EarlierRoute struct {
 	Revision int `json:"revision"`
 	Shared   int `json:"shared"`

@@ -34,10 +34,9 @@ type Store interface {
 	HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error)
 }
 
-// PublishFunc sends decisions and waits for the server's answer to each. It
-// returns an error for each decision, in the same order: nil if the server has
-// it, otherwise the server may or may not have it. A decision that fails does not
-// keep the others from being sent.
+// PublishFunc sends decisions and waits for the server's answer to each. It returns an error for
+// each decision, in the same order: nil if the server has it, otherwise the server may or may not
+// have it. A failed decision does not keep the others from being sent.
 type PublishFunc func(ctx context.Context, decisions []domain.Decision) []error
 
 // Config tunes a Runner. Zero values mean the defaults in the comments.
@@ -51,9 +50,9 @@ type Config struct {
 	Interval time.Duration
 	// LockTTL is how long a crashed cycle blocks the next; default 15 s.
 	LockTTL time.Duration
-	// ReadLimit is how long reading a snapshot or the depots may take, in machine
-	// time; default 1 min. A query that is never answered would otherwise block
-	// the depot for ever, as its lock is extended meanwhile.
+	// ReadLimit is how long reading a snapshot or the depots may take, in machine time; default 1
+	// min. Otherwise a query without an answer would block the depot for ever, because its lock is
+	// extended meanwhile.
 	ReadLimit time.Duration
 	// SolveLimit bounds the search in machine time; default 8 s.
 	SolveLimit time.Duration

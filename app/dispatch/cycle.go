@@ -19,8 +19,8 @@ import (
 // ErrLocked says that another process runs the area's cycle.
 var ErrLocked = errors.New("another cycle of the area is running")
 
-// OtherAreaError says that a cycle planned nothing, because the area is no longer named by
-// the depot: a depot with a lower id was added near it.
+// OtherAreaError says that a cycle planned nothing because the depot no longer names its area: a
+// depot with a lower id was added nearby.
 type OtherAreaError struct{ Area domain.DepotID }
 
 func (e *OtherAreaError) Error() string {
@@ -57,9 +57,9 @@ func (r *Runner) planRefused(p solver.Problem, broken error) {
 // Once runs one cycle of the area that is named by a depot. The memory is the area's, from
 // earlier cycles; nil means none. The error is, or wraps,
 //
-//   - ErrLocked if another process is running a cycle of the area,
-//   - a *lock.ClockSkewError if this process's clock is wrong, so that it may take no lock,
-//   - an *OtherAreaError if no area is named by the depot any more.
+// - ErrLocked if another process is running a cycle of the area, - a *lock.ClockSkewError if this
+// process's clock is wrong, so it must not take a lock, - an *OtherAreaError if no area is named
+// by the depot any more.
 func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory) (domain.Cycle, error) {
 	if memory == nil {
 		memory = r.NewMemory()
@@ -182,13 +182,12 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	return err
 }
 
-// maxErrors is how many failures to publish a cycle's error names: when Pub/Sub
-// does not answer all are alike, and all of them would not fit a document. The
-// record lists the orders of every one.
+// maxErrors is how many failed publications a cycle's error names. All of them would not fit a
+// document; the record lists the orders of every one.
 const maxErrors = 10
 
-// publishFailed is the reason of an order whose decision the server may not have. If it
-// has it after all, the ledger has the outcome.
+// publishFailed is the reason of an order whose decision Pub/Sub may not have. If it has it, the
+// ledger will have the outcome.
 const publishFailed = "publish_failed"
 
 // countPublished notes in c what the server has, by the results of publishing.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// dronesRemembered is how long a list of the depot's drones is used: an order
-	// that none of them can carry is left by every cycle until an operator cancels it.
+	// dronesRemembered is how long a list of the depot's drones is used: every cycle asks again
+	// about an order that none can carry, until an operator cancels it.
 	dronesRemembered = time.Minute
 	// dronesTimeout is how long the end of a cycle may wait for the list.
 	dronesTimeout = 5 * time.Second
@@ -26,9 +26,8 @@ type Memory struct {
 	quietAt time.Time      // when they were recorded last; zero if never
 }
 
-// judgeByAllDrones corrects the reasons of orders for which no free drone is
-// good enough: either a drone of the area that is not free can carry them, or
-// none ever will. If the drones cannot be read, the reasons stay.
+// judgeByAllDrones corrects the reasons of orders that no free drone can carry: either a busy
+// drone of the area can, or none ever will. If the drones cannot be read, the reasons stay.
 func (r *Runner) judgeByAllDrones(ctx context.Context, p cyclePlan, memory *Memory) {
 	needed := false
 	for _, u := range p.unserved {

@@ -42,9 +42,9 @@ func unservedOrders(p cyclePlan) []domain.UnservedOrder {
 	return list
 }
 
-// listUnserved notes the unserved orders, as many as fit a document, and how many
-// more there are. Obstacles follow, from the first order on, while there is room:
-// they keep no order with its reason from the list.
+// listUnserved notes the unserved orders, as many as fit a document, and how many more there are.
+// Obstacles follow, from the first order on, while there is room: orders with their reasons come
+// first.
 func listUnserved(c *domain.Cycle, unserved []domain.UnservedOrder) {
 	room := maxUnservedBytes
 	for i, u := range unserved {
@@ -65,9 +65,8 @@ func listUnserved(c *domain.Cycle, unserved []domain.UnservedOrder) {
 	}
 }
 
-// maxLeftOut is how many left-out documents a cycle's record lists, and
-// maxLeftOutBytes how much it says of each: a message may quote a field that is
-// nearly as long as a document. Together they take little room beside the orders.
+// maxLeftOut is how many left-out documents a cycle's record lists, and maxLeftOutBytes how much
+// it says of each: an error may quote a field that is nearly as long as a document.
 const (
 	maxLeftOut      = 100
 	maxLeftOutBytes = 1600
@@ -89,10 +88,9 @@ func objective(o solver.Objective, kept int) string {
 // cycle and its decisions are applied.
 const intervalsPerRound = 3
 
-// countUnserved counts, by priority, the unserved orders that have been pending
-// for a time. An order that one area's cycle leaves may be served by another's, to
-// which it is handed over. If it is still pending after a few cycles, no area serves it,
-// perhaps because its document cannot be planned.
+// countUnserved counts, by priority, the unserved orders that have been pending for a time. An
+// order may be handed over to another area. If it is still pending after a few cycles, no area
+// serves it, perhaps because its document cannot be planned.
 func countUnserved(unserved []solver.Unserved, snap domain.Snapshot, pending time.Duration) map[string]int64 {
 	counts := map[string]int64{}
 	for _, p := range domain.Priorities {
@@ -115,13 +113,13 @@ type obstacle struct {
 // recordTimeout is how long storing a cycle's record may take.
 const recordTimeout = 5 * time.Second
 
-// quietEvery is how often an optimizer records an area's cycles without orders at most:
-// nobody needs to know each of them, and each record is a write.
+// quietEvery is the least time between two records of an area's cycles without orders: each record
+// is a write.
 const quietEvery = time.Minute
 
-// record logs the cycle and stores its record. A cycle without orders, or one
-// that could not read the snapshot, has a record of its own only if its obstacles have changed:
-// an obstacle that nobody corrects would otherwise fill the audit trail.
+// record logs the cycle and stores its record. A cycle without orders, or one that could not read
+// the snapshot, has a record of its own only if its obstacles have changed. Otherwise one
+// uncorrected obstacle would fill the audit trail.
 func (r *Runner) record(ctx context.Context, c domain.Cycle, memory *Memory) {
 	level := slog.LevelInfo
 	if c.Outcome == domain.CycleFailed || c.Outcome == domain.CycleLeaseLost {

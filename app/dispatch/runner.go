@@ -21,9 +21,9 @@ import (
 // non-nil only if the depots could not be read at the start, or if one of
 // Config.Depots does not exist then.
 //
-// The depots are listed every interval: cycles of a new area begin, those of an area that
-// is gone end after the running one. A depot whose document is malformed does not count as
-// removed. There may be no depot at the start.
+// The depots are listed every interval: cycles of a new area begin, those of a removed area end
+// after the running one. A depot with a malformed document does not count as removed. There may be
+// no depot at the start.
 func (r *Runner) Run(ctx context.Context) error {
 	areas, err := r.Areas(ctx)
 	switch {

@@ -20,8 +20,8 @@ import (
 // Request says what to explain.
 type Request struct {
 	Order domain.OrderID
-	// At is when; zero means now for an open order, and for one that is over the time at
-	// which a first cycle could see it.
+	// At is the time to explain. Zero means now for an open order, and for one that is over the
+	// time at which a first cycle could see it.
 	At time.Time
 	// AreaRadius groups depots as the optimizers do, in km.
 	AreaRadius float64

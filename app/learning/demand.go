@@ -17,13 +17,13 @@ const (
 	maxPoints = 300
 	// samePointMetres is how near two delivery points are one.
 	samePointMetres = 50
-	// mostDemand exceeds every sum of hours, orders or kilograms that this package writes. With
-	// less, no rate asks for more drones than an int can count.
+	// mostDemand exceeds every sum of hours, orders or kilograms that this package writes. Below
+	// it, no rate asks for more drones than an int can count.
 	mostDemand = 1e6
 )
 
-// AddOrders adds the orders created between d.Until and a time to what was learned, which is
-// not modified. Orders without a time or from outside that span are left out.
+// AddOrders returns d with the orders created between d.Until and a time. It leaves out orders
+// without a time or from outside that span.
 func AddOrders(d domain.Demand, orders []domain.Order, until time.Time) domain.Demand {
 	if d.Until.IsZero() || !until.After(d.Until) {
 		if d.Until.IsZero() {
@@ -114,8 +114,8 @@ func EstimateDemand(d domain.Demand) (e DemandEstimates) {
 	return e
 }
 
-// soundHours are the hours of a day, empty where a document says what cannot be: sums with a
-// NaN would never be a number again.
+// soundHours returns the hours of a day, without those that a document gives impossible numbers: a
+// sum with a NaN would stay NaN.
 func soundHours(hours []domain.HourDemand) []domain.HourDemand {
 	sound := make([]domain.HourDemand, hoursOfDay)
 	for h, of := range hours[:min(len(hours), hoursOfDay)] {
@@ -134,9 +134,8 @@ func soundDemand(numbers ...float64) bool {
 	return !slices.ContainsFunc(numbers, func(n float64) bool { return !(n >= 0 && n <= mostDemand) })
 }
 
-// At is how many orders of a priority came in the hour of the day of a time, and during how
-// long that was observed; half of the hours beside it count too, so that a rate changes
-// gradually.
+// At returns how many orders of a priority came in a time's hour of the day, and how long that
+// hour was observed. Half of each neighbouring hour counts too, so that rates change gradually.
 func (e DemandEstimates) At(now time.Time, priority domain.Priority) (orders float64, observed time.Duration) {
 	p := slices.Index(domain.Priorities[:], priority)
 	if p < 0 {

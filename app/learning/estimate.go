@@ -8,8 +8,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// An estimate starts from what is assumed, of one drone from what its fleet shows, as if that
-// had been seen on a number of legs.
+// An estimate starts from an assumed value, for one drone from that of its fleet, which counts as
+// a number of observed legs.
 const (
 	fleetPrior = 30
 	dronePrior = 30
@@ -85,8 +85,8 @@ func stayOf(seconds float64) time.Duration {
 	return (time.Duration(seconds * float64(time.Second))).Round(100 * time.Millisecond)
 }
 
-// stopTimes are how long legs take beyond the flight, by what they begin with, and the
-// flight itself, in seconds.
+// stopTimes says how long legs take, in seconds: the stay by the kind of stop that they begin
+// with, and the flight per km.
 type stopTimes struct{ start, pickup, delivery, perKm float64 }
 
 func (s stopTimes) after(kind domain.WaypointType) float64 {

@@ -29,8 +29,8 @@ const (
 	countAfter = 2 * time.Minute
 	// maxLookBack is how far back the first look goes.
 	maxLookBack = 7 * 24 * time.Hour
-	// maxAhead is how far the end of the last look may be ahead of the store's time: no two
-	// clocks differ by more.
+	// maxAhead is how far the end of the last look may be ahead of the store's time: clocks never
+	// differ by more.
 	maxAhead = 24 * time.Hour
 	// page bounds what one look reads of each kind, and so the drones that one save
 	// writes. If there is more, the next cycle looks again.
@@ -53,12 +53,12 @@ func NewLearner(store Store, assumed Assumed, confidence float64) *Learner {
 	return &Learner{store: store, assumed: assumed, confidence: confidence}
 }
 
-// Look counts what is new, if it is time to, and returns the estimates. now is the
-// store's time. With an error, the estimates are those of before. If documents are malformed,
-// the error names them, the estimates are from the others, and nothing is counted.
+// Look counts what is new, if it is time to, and returns the estimates. now is the store's time.
+// With an error it returns the earlier estimates. If documents are malformed, the error names
+// them, the estimates come from the others, and nothing is counted.
 //
-// Cost: nothing, but every five minutes 3 RPCs, a read for each new mission and order and for
-// each drone with a past, and if there is something new 3 RPCs more.
+// Cost: every five minutes 3 RPCs and a read for each new mission, new order and drone with a
+// past; 3 more RPCs if there is something new.
 func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +85,8 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 	return l.estimates, nil
 }
 
-// addPage adds one page of what is new until a time to what was learned before. It returns
-// what is learned then, and whether there may be more.
+// addPage adds one page of what is new until a time to what was learned before. It returns the
+// result, and whether there may be more.
 func (l *Learner) addPage(ctx context.Context, before domain.Learned, until time.Time) (_ domain.Learned, more bool, _ error) {
 	missions, err := l.store.MissionsEnded(ctx, lookFrom(before.Travel.Until, until), until, page)
 	if err != nil {

@@ -34,8 +34,8 @@ type Alert struct {
 	About Key
 	Since time.Time // zero if the state does not tell
 	Text  string
-	// Occasion tells an alert from an earlier one of the same kind about the same entity;
-	// "" if it cannot be over and come again.
+	// Occasion tells an alert from an earlier one of the same kind and entity; "" if it cannot
+	// recur.
 	Occasion string
 }
 
@@ -138,8 +138,8 @@ func (s *State) waitingSince() map[domain.DepotID]time.Time {
 	return first
 }
 
-// withoutCycle is since when a depot has had no cycle that came to a plan while an order
-// waits; zero if none waits. waits is since when one does.
+// withoutCycle returns since when a depot has had no cycle with a plan while an order waits; zero
+// if no order waits. waits is since when one waits.
 func (s *State) withoutCycle(depot domain.DepotID, waits time.Time) time.Time {
 	since := waits
 	if waits.IsZero() {

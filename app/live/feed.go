@@ -110,9 +110,9 @@ func (f *Feed) end() {
 	}
 }
 
-// Join adds a viewer, who must Leave. after is the last update that the viewer has seen,
-// as an earlier one named it: if the feed still knows what changed since, the viewer goes
-// on from there, else it begins with a snapshot.
+// Join adds a viewer, who must Leave. after names the last update that the viewer has seen. The
+// viewer goes on from there if the feed still knows the changes since, and otherwise begins with a
+// snapshot.
 func (f *Feed) Join(filter Filter, after string) (*Viewer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,8 +169,7 @@ func (a Area) contains(p domain.Position) bool {
 	return p.Lat >= a.Min.Lat && p.Lat <= a.Max.Lat && p.Lon >= a.Min.Lon && p.Lon <= a.Max.Lon
 }
 
-// passes reports whether a viewer sees a version, of which at, if given, is the newest
-// position.
+// passes reports whether a viewer sees a version. at, if given, is its newest position.
 func (f Filter) passes(v *Version, at *domain.Position) bool {
 	if len(f.Kinds) > 0 && !f.Kinds[v.Kind] {
 		return false
@@ -192,12 +191,11 @@ func (f Filter) passes(v *Version, at *domain.Position) bool {
 	return false
 }
 
-// moves reports whether what passes depends on more than an entity's kind, so that an
-// entity may come into view or leave it.
+// moves reports whether an entity can come into view or leave it: the filter looks at more than
+// its kind.
 func (f Filter) moves() bool { return f.Depot != "" || f.Area != nil }
 
-// Following reports whether the feed follows the fleet at present, or has not wholly
-// stopped to.
+// Following reports whether the feed follows the fleet or is still stopping.
 func (f *Feed) Following() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

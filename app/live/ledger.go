@@ -7,8 +7,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// ledger is what is known of recent decisions by cycle. A decision is judged once. It is
-// not safe for concurrent use.
+// ledger holds the outcomes of recent decisions, by cycle. An outcome never changes. It is not
+// safe for concurrent use.
 type ledger map[domain.CycleID]map[domain.DecisionID]domain.LedgerEntry
 
 // add notes a decision of a cycle, and reports whether it was unknown.

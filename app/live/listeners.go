@@ -21,19 +21,19 @@ const (
 	cyclesShown = 120
 	// acksRead is how many acknowledgements are known, the latest ones.
 	acksRead = 500
-	// eventsBefore is how far back events are read at the start, for the clocks of State
-	// Managers that are behind.
+	// eventsBefore is how far back events are read at the start: the clock of a State Manager may
+	// be behind.
 	eventsBefore = 2 * time.Minute
-	// eventsFor is how long events and decisions are followed before the listener starts
-	// again: what it follows only grows.
+	// eventsFor is how long a listener follows events and decisions before it starts again: its
+	// result only grows.
 	eventsFor = 15 * time.Minute
 	// locksEvery is how often the locks are read.
 	locksEvery = 5 * time.Second
-	// dronesEvery is how often all drones are read again, for changes that no event tells:
-	// documents that people edit.
+	// dronesEvery is how often all drones are read again, for documents that people edit: no event
+	// tells of that.
 	dronesEvery = 10 * time.Minute
-	// withoutTap is how often all drones are read where their reports cannot be listened to,
-	// at least; readsWithoutTap bounds the reads a second.
+	// withoutTap is the least time between two reads of all drones where the feed cannot subscribe
+	// to reports; readsWithoutTap bounds the reads a second.
 	withoutTap      = 10 * time.Second
 	readsWithoutTap = 100
 )
@@ -76,8 +76,8 @@ func (s *session) sawMissions(sight firestoretx.Sight[domain.Mission]) {
 	})
 }
 
-// sawOpen shows entities that are open. It returns the ids of those that no longer are,
-// whose end is to be read.
+// sawOpen shows entities that are open. It returns the ids of those that are no longer open: how
+// they ended must be read.
 func sawOpen[ID ~string, T any](sight firestoretx.Sight[T], known map[ID]T, id func(T) ID, put func(T), open func(T) bool) (over []string) {
 	seen := map[ID]bool{}
 	for _, v := range sight.Now {
@@ -145,8 +145,8 @@ func (s *session) sawEvents(sight firestoretx.Sight[domain.Event]) {
 	})
 }
 
-// followDrones reads all drones at the start and now and then: often if their reports
-// cannot be listened to.
+// followDrones reads all drones at the start and then periodically: often if the feed cannot
+// subscribe to reports.
 func (s *session) followDrones(ctx context.Context) error {
 	pause := dronesEvery
 	for {
@@ -175,8 +175,8 @@ func (s *session) followDrones(ctx context.Context) error {
 	}
 }
 
-// followPositions shows every report's position. Where it cannot, the drones are read
-// often instead.
+// followPositions shows the position of every report. If it cannot subscribe to them, the drones
+// are read often instead.
 func (s *session) followPositions(ctx context.Context) error {
 	err := pubsubio.Tap(ctx, s.cfg.PubSub, s.cfg.Meter, s.id, func() { s.tapped(ctx, true) }, s.sawReports)
 	if _, is := errors.AsType[*pubsubio.TapError](err); is {

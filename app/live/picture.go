@@ -14,8 +14,8 @@ import (
 // keepEnded is how long orders and missions that are over are shown.
 const keepEnded = time.Hour
 
-// picture is what viewers are shown, and what it is made of. It is not safe for concurrent
-// use.
+// picture is the state that viewers see, and what it is derived from. It is not safe for
+// concurrent use.
 type picture struct {
 	book       *book
 	state      State
@@ -170,8 +170,8 @@ func (p *picture) showCycle(c domain.Cycle) {
 	})
 }
 
-// dropCycles drops those that are no longer among the latest, but keeps the last one of
-// each depot, so that a stuck depot has one.
+// dropCycles keeps the latest cycles and the last one of each depot, so that a stuck depot still
+// shows one.
 func (p *picture) dropCycles() {
 	last := map[domain.DepotID]domain.Cycle{}
 	for _, c := range p.state.Cycles {
@@ -206,8 +206,8 @@ func (p *picture) recountWaits() {
 	}
 }
 
-// sameReason reports whether two waits say the same, whichever cycles found it: each cycle
-// would otherwise send every order that waits to every viewer again.
+// sameReason reports whether two waits give the same reason, whichever cycle found it. Otherwise
+// each cycle would send every waiting order to every viewer again.
 func sameReason(a, b domain.Wait) bool {
 	return a.DepotID == b.DepotID && a.Reason == b.Reason && a.Obstacles == b.Obstacles
 }

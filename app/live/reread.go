@@ -20,8 +20,8 @@ const (
 	retryAfter = time.Second
 )
 
-// readAgain queues entities for a re-read; with mu held. It never waits: a listener must end
-// although nobody reads any more.
+// readAgain queues entities for a re-read. mu must be held. It never blocks, so that a listener
+// can end after the reader has.
 func (s *session) readAgain(kind Kind, ids []string) {
 	for _, id := range ids {
 		s.stale[Key{kind, id}] = true
@@ -90,8 +90,8 @@ func (s *session) readThese(ctx context.Context, want map[Key]bool) error {
 	return nil
 }
 
-// read reads entities and shows them; those that do not exist are removed, unless one is
-// malformed: then it is not known which.
+// read reads and shows entities, and removes those that do not exist. If one is malformed it
+// removes none, because the store does not say which one it is.
 func (s *session) read(ctx context.Context, kind Kind, ids []string) (err error) {
 	found := map[string]bool{}
 	var show []func()

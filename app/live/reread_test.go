@@ -14,9 +14,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// The feed ends although a listener reports more changed entities than anything holds,
-// after nobody reads entities any more. A listener that waited would never return, and the
-// State Manager's shutdown with it.
+// The feed ends even if a listener reports any number of changed entities after the reader has
+// ended. A listener that blocked would hold up the State Manager's shutdown.
 func TestSession_EndsHoweverManyEntitiesAreToBeReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		feed := New(Config{Now: time.Now, NewID: func() string { return "S" }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})

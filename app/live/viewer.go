@@ -107,8 +107,8 @@ func (v *Viewer) Next() Update {
 	return u
 }
 
-// tell adds an entity that changed. A drone's newest position comes with it, which may be
-// later than its document.
+// tell adds a changed entity. A drone comes with its newest position, which may be newer than its
+// document.
 func (v *Viewer) tell(u *Update, e *entry, told map[domain.DroneID]bool) {
 	var at *domain.Position
 	var m *move

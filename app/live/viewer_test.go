@@ -131,8 +131,8 @@ func only(kinds ...Kind) map[Kind]bool {
 	return wanted
 }
 
-// F-LIVE-01: whoever follows a snapshot and the changes after it, with whatever filter
-// and however slowly, disconnecting and coming back, has the state in the end.
+// F-LIVE-01: a viewer that follows a snapshot and the changes after it ends with the fleet's
+// state, whatever its filter, however slow it is and however often it reconnects.
 func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 	filters := []Filter{
 		{}, {Kinds: only(KindDrone, KindAlert)}, {Depot: "DEPOT-1"},

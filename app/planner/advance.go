@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// replacementDelay is how long it takes, beside the flight, until a drone that has left
-	// an advance position is replaced.
+	// replacementDelay is how long it takes, beside the flight, to replace a drone that has left an
+	// advance position.
 	replacementDelay = 2 * time.Minute
-	// emptyAdvanceRisk is the accepted probability that a CRITICAL order finds no drone at
-	// its position.
+	// emptyAdvanceRisk is the accepted probability that a CRITICAL order finds no drone at its
+	// advance position.
 	emptyAdvanceRisk = 0.05
 	// standbyShare: at most one drone in this many waits at an advance position. The reserve has the
 	// same limit.
 	standbyShare = 4
 )
 
-// position is a place at which drones wait for CRITICAL orders: a warehouse, because that is
-// where most flights begin.
+// advancePosition is a warehouse at which drones are to wait for CRITICAL orders: most flights
+// begin at one.
 type advancePosition struct {
 	at           solver.Location
 	need, have   int     // drones
@@ -38,8 +38,8 @@ type expectedOrder struct {
 // expectedWeight is the weight of all learned places together; a recent order weighs 1.
 const expectedWeight = 30.0
 
-// expectedOrders lists where CRITICAL orders are expected: the orders that the planner saw lately
-// and, once demand was learned, one order for each place with CRITICAL orders.
+// expectedOrders stands for the CRITICAL orders to come: the orders seen lately and, once demand
+// was learned, one order for each delivery point with CRITICAL orders.
 func (m *demand) expectedOrders() (orders []expectedOrder) {
 	critical, all := slices.Index(domain.Priorities[:], domain.PriorityCritical), 0.0
 	points := m.expected.Points[:min(len(m.expected.Points), maxSample)]
@@ -59,9 +59,9 @@ func (m *demand) expectedOrders() (orders []expectedOrder) {
 	return orders
 }
 
-// positions lists the warehouses at which drones are to wait. Each expected order counts for
-// the warehouse from which it could be delivered soonest. An advance position has enough drones if it
-// seldom runs out before the next one arrives.
+// advancePositions lists the warehouses at which drones are to wait. Each expected order counts
+// for the warehouse that could serve it soonest. An advance position needs enough drones that it
+// seldom runs out before a replacement arrives.
 func (m *demand) advancePositions(f directFlights) []advancePosition {
 	list := make([]advancePosition, len(f.problem.Warehouses))
 	charges := make([][]float64, len(list))

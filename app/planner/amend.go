@@ -16,8 +16,8 @@ import (
 const (
 	criticalGain = time.Minute
 	otherGain    = 2 * time.Minute
-	// otherShare is how much of the flight of a drone for it alone an order may cost that is
-	// not CRITICAL: on a new mission it would share the flight with others, too.
+	// otherShare is what an order that is not CRITICAL may cost at most, as a share of a flight for
+	// it alone: on a new mission it would share the flight with others, too.
 	otherShare = 0.3
 )
 
@@ -85,9 +85,9 @@ func (p *Planner) newAmender(whole solver.Problem) *amender {
 	return f
 }
 
-// planAmending plans CRITICAL orders for the drones in flight where these serve best, everything
-// else for the idle drones, and adds what these leave to flights. Then it looks for what other
-// drones do better, and for a better order of stops.
+// planAmending gives CRITICAL orders to drones in flight where these serve them best, plans the
+// rest for the idle drones, and adds the orders that are left to flights. Then it moves orders
+// that another drone serves better, and improves the sequence of stops.
 func (p *Planner) planAmending(ctx context.Context, problem solver.Problem) (Result, error) {
 	f := p.newAmender(problem)
 	f.addCritical()
@@ -105,9 +105,9 @@ func (p *Planner) planAmending(ctx context.Context, problem solver.Problem) (Res
 	return result, nil
 }
 
-// addCritical adds CRITICAL orders that a drone in flight serves best: it delivers in time
-// where no idle drone does, or saves a minute of a drone's time where one does. If none is in
-// time, the sooner serves it.
+// addCritical adds CRITICAL orders that a drone in flight serves best: it delivers in time where
+// no idle drone does, or saves a minute of a drone's time where one does. If none is in time, the
+// soonest one serves it.
 func (f *amender) addCritical() {
 	for _, i := range f.byDeadline(solver.Critical) {
 		o := &f.problem.Orders[i]
@@ -192,15 +192,15 @@ func anyTimeIfPast(due float64) float64 {
 	return due
 }
 
-// maxInsertionCost is what it may cost at most to add an order that is not CRITICAL; 0 if no drone
-// could fly it from the depot.
+// maxInsertionCost bounds the cost of adding an order that is not CRITICAL; 0 if no drone could
+// fly it from the depot.
 func (f *amender) maxInsertionCost(o *solver.Order) float64 {
 	alone := f.roundTrip(&f.typical, f.request(unrestricted(o)))
 	return max(0, min(otherShare*alone.Seconds(), (alone-otherGain).Seconds()))
 }
 
-// addTo adds an order to the flight where it costs least, if it can arrive by then and
-// costs less than given.
+// addTo adds an order to the flight where it costs least, if it arrives by a time and costs less
+// than a limit.
 func (f *amender) addTo(o *solver.Order, by, cheaper float64) bool {
 	sources := f.sourcesOf(o)
 	var best insertion
@@ -244,7 +244,7 @@ func (f *amender) byDeadline(p solver.Priority) (list []int) {
 	return list
 }
 
-// unserved is the problem of the idle drones: the orders that joined no flight. It also
+// unserved is the problem for the idle drones, with the orders that joined no flight. It also
 // returns the index of each.
 func (f *amender) unserved() (idle solver.Problem, index []int) {
 	idle = f.whole

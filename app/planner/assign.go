@@ -12,8 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// How much later than with a flight of its own an order may arrive when it
-// shares the flight with others.
+// How much later an order may arrive when it shares a flight than with a flight of its own.
 const (
 	urgentDetour = 2 * time.Minute
 	lateDetour   = 3 * time.Minute
@@ -23,8 +22,7 @@ const (
 // at-risk stage takes it up.
 const longOverdue = 3
 
-// maxOverdue bounds how overdue an order can be; one that is more so has a wrong
-// deadline.
+// maxOverdue bounds how overdue an order can be; beyond it the deadline is wrong.
 const maxOverdue = 365 * 24 * time.Hour
 
 // The share of the cycle's time that may have passed at the end of each stage.
@@ -41,9 +39,8 @@ const (
 	completeUntil     = 1
 )
 
-// minStageShare is the divisor of the cycle's time that gives the least a stage gets,
-// however late it begins: a twentieth. All stages together must not take much longer
-// than the cycle may.
+// minStageShare: a stage gets at least a twentieth of the cycle's time, however late it begins.
+// All stages together must not take much longer than the cycle may.
 const minStageShare = 20
 
 // planIdle assigns orders to idle drones. If that breaks a rule, it assigns them greedily.
@@ -82,9 +79,8 @@ func (p *Planner) planIdle(ctx context.Context, problem solver.Problem) (Result,
 //  5. Joint: all other orders join these flights or take the drones beyond the
 //     whole reserve.
 //
-// Whatever the load, once every Params.AgingStep a drone flies for the others, so
-// that no feasible order waits for ever. The reserve is for CRITICAL orders to
-// come: it never makes a CRITICAL order wait.
+// Whatever the load, a drone flies for the other orders once every Params.AgingStep, so that no
+// feasible order waits for ever. The reserve never makes a CRITICAL order wait.
 type lookAhead struct {
 	*Planner
 	directFlights
@@ -253,8 +249,8 @@ func reindex(unserved []solver.Unserved, index []int) {
 	}
 }
 
-// inTimeOnly is a plan without its late deliveries of the given orders: another drone might
-// still be in time. The other arrivals stay as they are, although they can only become earlier.
+// inTimeOnly removes late deliveries of the given orders from a plan: another drone might still be
+// in time. It keeps the other arrivals as they are, although they can only become earlier.
 func (l *lookAhead) inTimeOnly(plan solver.Plan, orders []int) solver.Plan {
 	index := map[string]int{}
 	for _, i := range orders {
@@ -342,10 +338,9 @@ func (p *Planner) solve(ctx context.Context, problem solver.Problem, warm *solve
 	return SolveChecked(ctx, problem, opts, p.cfg.Refused)
 }
 
-// SolveChecked solves a problem and checks the plan with code that is
-// independent of the solver. If the plan breaks a rule, refused is called and
-// the greedy plan is returned instead; if that breaks one too, the error says
-// which.
+// SolveChecked solves a problem and checks the plan with code that is independent of the solver.
+// If the plan breaks a rule, it calls refused and returns the greedy plan instead; if that breaks
+// one too, the error says which.
 func SolveChecked(ctx context.Context, p solver.Problem, opts solver.Options, refused func(p solver.Problem, broken error)) (solver.Plan, error) {
 	plan, err := solver.Solve(ctx, p, opts)
 	if err != nil {

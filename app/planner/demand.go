@@ -24,8 +24,8 @@ const (
 // maxSample bounds the orders kept as a sample of where demand is.
 const maxSample = 100
 
-// DroneMemory is how long a drone that is not offered still counts as one of the
-// depot's: longer than a mission and the charging after it.
+// DroneMemory is how long an absent drone still counts as one of the depot's: longer than a
+// mission and the charging after it.
 const DroneMemory = 90 * time.Minute
 
 // demand is what a planner remembers of its recent cycles. It forgets old observations, so its
@@ -123,8 +123,8 @@ func recent(times []time.Time, now time.Time) []time.Time {
 	return times
 }
 
-// ratePerMinute is the rate of the observed times, mixed with a prior rate, as if that had
-// been observed for some minutes.
+// ratePerMinute is the rate of the observed times and of a prior rate that counts as some minutes
+// of observation.
 func (m *demand) ratePerMinute(times []time.Time, now time.Time, prior, minutes float64) float64 {
 	observed := min(demandWindow, now.Sub(m.since)).Minutes()
 	return (float64(len(times)) + prior*minutes) / (observed + minutes)
@@ -182,8 +182,8 @@ func (m *demand) urgentPrior(now time.Time) (perMinute, minutes float64) {
 	return perMinute, min(priorMinutes+expectedShare*seen, max(expectedMinutes, priorMinutes))
 }
 
-// expectedSample is an order for each place where orders are expected, the busiest last, as
-// a planner remembers orders that it has seen.
+// expectedSample is an order for each delivery point where orders are expected, the busiest last,
+// as a planner remembers orders that it has seen.
 func expectedSample(expected learning.DemandEstimates) (sample []solver.Order) {
 	for _, p := range slices.Backward(expected.Points[:min(len(expected.Points), maxSample)]) {
 		sample = append(sample, orderAt(p))
@@ -191,7 +191,7 @@ func expectedSample(expected learning.DemandEstimates) (sample []solver.Order) {
 	return sample
 }
 
-// orderAt is an order like those of a place. It has no id.
+// orderAt is an order like those of a delivery point. It has no id.
 func orderAt(p domain.PointDemand) solver.Order {
 	return solver.Order{Delivery: location(p.Position), ProductType: p.ProductType, ColdChain: p.ColdChain, WeightKg: p.WeightKg}
 }

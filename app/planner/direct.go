@@ -151,8 +151,8 @@ const distanceError = 1e-7
 // metresPerDegree is a lower bound for one degree of latitude.
 const metresPerDegree = 111_000
 
-// outwardBound is a lower bound in metres for outwardMetres that looks at no
-// single source. It is refined no further once it exceeds enough.
+// outwardBound is a lower bound in metres for outwardMetres that does not look at single sources.
+// It stops refining once it exceeds enough.
 func (f directFlights) outwardBound(r *request, at solver.Location, enough float64) float64 {
 	if r.remembers(at) {
 		return (1 - distanceError) * r.lastOut
@@ -241,8 +241,7 @@ func (f directFlights) tryOne(d solver.Drone, o *solver.Order) (took time.Durati
 	return f.try(&d, f.request(o))
 }
 
-// unrestricted is an order as if every drone may carry it. It judges drones that stand
-// for others, which have another id.
+// unrestricted is an order that every drone may carry, to judge drones that stand for others.
 func unrestricted(o *solver.Order) *solver.Order {
 	if !o.Restricted() {
 		return o

@@ -1,7 +1,6 @@
-// Package planner decides which missions a solve cycle begins and which orders
-// wait. It is pure: it sees a solver.Problem, or a domain.Snapshot of which it
-// makes one, and returns a checked solver.Plan. It reads and writes nothing, and
-// its only clock is the one it is given, which measures how long planning takes.
+// Package planner decides which missions a solve cycle begins and which orders wait. It is pure:
+// from a solver.Problem or a domain.Snapshot it makes a checked solver.Plan. It does no I/O; a
+// clock that it is given measures how long planning takes.
 //
 // It looks ahead. The solver serves as many orders as it can with the drones it is given;
 // on its own it would leave no drone for the next CRITICAL order. So a Planner
@@ -9,7 +8,7 @@
 //   - plans CRITICAL orders first, nearly as if each flew alone,
 //   - keeps a reserve of drones for CRITICAL orders to come; its size follows from their
 //     rate and the rate of returning drones,
-//   - keeps drones at advance positions, and sends idle drones to positions,
+//   - keeps drones at advance positions, and sends idle drones there,
 //   - never lets a CRITICAL order wait because of a reserve or an advance position, and no
 //     other order for long,
 //   - adds waiting orders to missions in flight, and moves orders that are not picked up

@@ -59,8 +59,8 @@ func (f *amender) makeRoom(o *solver.Order, due float64) bool {
 	return true
 }
 
-// costAlone is what it costs that a drone from the depot serves an order after an exchange;
-// +Inf if it cannot.
+// costAlone is the cost of serving an order from the depot after an exchange; +Inf if no drone
+// can.
 func (f *amender) costAlone(r *remainingRoute, o *solver.Order) float64 {
 	request := f.request(unrestricted(o))
 	took, _ := f.try(&f.typical, request)
@@ -71,8 +71,8 @@ func (f *amender) costAlone(r *remainingRoute, o *solver.Order) float64 {
 }
 
 // exchange takes orders from drones in flight that other drones serve much better. In a cycle a
-// flight gives or gets at most one order; one that got a CRITICAL order takes no part. The plan
-// is that of the idle drones.
+// flight gives or gets at most one order, none if it got a CRITICAL one. The plan is that of the
+// idle drones.
 func (f *amender) exchange(plan solver.Plan) {
 	idle := selectDrones(f.problem.Drones, func(id string) bool {
 		return !slices.ContainsFunc(plan.Routes, func(r solver.Route) bool { return r.DroneID == id })
@@ -108,8 +108,8 @@ func (f *amender) exchange(plan solver.Plan) {
 	}
 }
 
-// replacement finds who serves an order that is taken away, at less than the given cost: a
-// flight that the next cycle would add it to, or an idle drone if it is CRITICAL.
+// replacement finds a flight that the next cycle would add a removed order to, or an idle drone if
+// it is CRITICAL, at less than the given cost.
 func (f *amender) replacement(from *remainingRoute, o *solver.Order, cheaper float64, busy map[*remainingRoute]bool, idle []solver.Drone) (to *remainingRoute, drone string) {
 	if o.Priority == solver.Critical {
 		if took, id := f.earliest(o, idle); took != never {

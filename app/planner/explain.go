@@ -68,8 +68,7 @@ type Outcome struct {
 // Candidate is one drone and what it lacked.
 type Candidate struct {
 	DroneID domain.DroneID `json:"droneId"`
-	// Doing is what it did: idle, waits on a mission without orders, CHARGING, flies a mission,
-	// grounded.
+	// Doing is what it was doing, such as idle, CHARGING or on a mission.
 	Doing   string    `json:"doing"`
 	Km      float64   `json:"km"`      // from where it begins over the pickup to the delivery
 	Arrival time.Time `json:"arrival"` // with a flight for this order alone, once it is free
@@ -77,8 +76,8 @@ type Candidate struct {
 	// would become longer by JoinMinutes; absent if it could not.
 	JoinArrival *time.Time `json:"joinArrival,omitempty"`
 	JoinMinutes float64    `json:"joinMinutes,omitempty"`
-	// Lacks are what keeps the drone from it, in words; the numbers follow. A drone that
-	// lacks nothing could have flown it in time.
+	// Lacks says what keeps the drone from the order; the numbers follow. A drone that lacks
+	// nothing could have delivered it in time.
 	Lacks          []string `json:"lacks"`
 	ChargePercent  float64  `json:"lacksChargePercent"`
 	ChargeKm       float64  `json:"lacksChargeKm"` // that this charge flies
@@ -176,8 +175,8 @@ func (x explainer) added(n int) (drones []solver.Drone) {
 	return drones
 }
 
-// charge gives idle drones the charge that they would have if each depot with limited slots
-// had had n more. The drones that have waited longest get these, from the time they landed.
+// charge gives idle drones the charge they would have if each depot with limited slots had n more,
+// used since landing by the drones that have waited longest.
 func (x explainer) charge(p *solver.Problem, n int) {
 	waiting := slices.Clone(x.moment.Drones)
 	slices.SortStableFunc(waiting, func(a, b domain.Drone) int { return a.IdleSince.Compare(b.IdleSince) })
@@ -351,8 +350,7 @@ func (c Candidate) soonest() time.Time {
 	return c.Arrival
 }
 
-// joins are the ways in which drones in flight could deliver an order on the missions that
-// they fly, each the cheapest of its drone.
+// joins is the cheapest way, for each drone in flight, to deliver an order on its present mission.
 func (x explainer) joins(p solver.Problem, o *solver.Order) map[domain.DroneID]insertion {
 	f := amender{directFlights: newDirectFlights(&p)}
 	found := map[domain.DroneID]insertion{}
@@ -378,9 +376,9 @@ func listed(ids []string) string {
 	return text
 }
 
-// candidate is what a drone lacks for a flight of its own with the order. A busy drone
-// begins at its depot, when it has flown its route, with the charge that it then has. It
-// returns false if nothing can supply the parcel, or if the drone's record makes no sense.
+// candidate is what a drone lacks for a flight of its own with the order. A busy drone begins at
+// its depot, when it has flown its route, with the charge that it then has. It returns false if
+// nothing supplies the parcel, or if the drone's record is spoiled.
 func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *domain.Mission, free bool) (Candidate, bool) {
 	drone := droneOf(d)
 	c := Candidate{DroneID: d.ID, Doing: string(d.Status), Lacks: []string{}}
@@ -431,8 +429,8 @@ func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *dom
 	return c, c.finite()
 }
 
-// finite reports whether all numbers are: a record such as one with an infinite capacity has
-// no charge that suffices, and JSON no form for it.
+// finite reports whether all numbers are finite: a spoiled record, such as one with an infinite
+// capacity, gives others, and JSON cannot hold them.
 func (c Candidate) finite() bool {
 	sum := 0.0
 	for _, x := range []float64{c.Km, c.ChargePercent, c.ChargeKm, c.PayloadKg, c.LateMinutes, c.BusyForMinutes} {

@@ -17,8 +17,8 @@ const (
 	// maxDepotsAsked is how many depots of other areas a cycle looks at, the nearest to
 	// an order first: as many as one query takes.
 	maxDepotsAsked = 30
-	// ordersForDrone is how many orders a cycle hands over for an idle drone of another
-	// area, whose cycle makes better routes of many to choose from.
+	// ordersForDrone is how many orders a cycle hands over for each idle drone of another area:
+	// that area's cycle makes better routes when it can choose.
 	ordersForDrone = 8
 	// handOverTakes is how much later a drone of another area starts: that area's next cycle
 	// has to plan the order first.
@@ -103,8 +103,8 @@ func (l HandOverCandidates) Depots() []domain.Depot {
 	return depots
 }
 
-// NeedAllDrones reports whether HandOvers needs OtherAreas.All: there is an order that no drone
-// of the area can ever carry, so busy drones elsewhere count too.
+// NeedAllDrones reports whether HandOvers needs OtherAreas.All: busy drones elsewhere count for an
+// order that no drone of the area can ever carry.
 func (l HandOverCandidates) NeedAllDrones() bool {
 	return slices.ContainsFunc(l.list, func(o handOverCandidate) bool { return o.never })
 }

@@ -19,8 +19,8 @@ type insertion struct {
 
 func (i insertion) cost() float64 { return i.detour + i.delayCost + arrivalPrice*i.arrives }
 
-// insert finds the cheapest way to add an order, picked up at one of the sources, such that it
-// arrives in time and costs less than given.
+// insert finds the cheapest way to add an order from one of the sources that arrives in time and
+// costs less than a limit.
 func (r *remainingRoute) insert(o *solver.Order, sources []solver.Stop, by, cheaper float64) (best insertion, ok bool) {
 	if !r.accepts(o) {
 		return best, false
@@ -107,8 +107,8 @@ func (s *insertionSearch) consider(p pickup, delivery int, metres, arrives float
 	}
 }
 
-// insertionDelayCost is the cost if the stops from the pickup on are later by delay, and those
-// from the delivery on by detour.
+// insertionDelayCost is the cost of delaying the stops from the pickup on by delay, and those from
+// the delivery on by detour.
 func (r *remainingRoute) insertionDelayCost(pickup, delivery int, delay, detour float64) (sum float64) {
 	for k := pickup; k < len(r.stops); k++ {
 		if k >= delivery {

@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// maxDistanceSums is how many distances via a warehouse counting obstacles may compute
-// in a cycle, which takes a fraction of a second. Orders beyond it have no counts.
+// maxDistanceSums bounds the distances that counting obstacles computes in a cycle to a fraction
+// of a second. Orders beyond it have no counts.
 const maxDistanceSums = 20_000_000
 
 // droneUse is what a free drone does in a plan.
@@ -160,16 +160,15 @@ func countCarrier(n *domain.Obstacles, use droneUse, late bool) {
 	}
 }
 
-// DependsOnBusyDrones reports whether an order's reason could be another one if
-// all drones of the depot were considered: the problem holds only those that are
-// free, perhaps none.
+// DependsOnBusyDrones reports whether an order's reason could differ if all drones of the depot
+// were considered: the problem holds only the free ones.
 func DependsOnBusyDrones(p solver.Problem, u solver.Unserved) bool {
 	return u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange || u.Reason == solver.NoDroneAllowed ||
 		u.Reason == solver.NoDroneFree && len(p.Drones) == 0
 }
 
-// pinnedDetail says why the drone that an order is pinned to is not among the free
-// ones; "" if the order is not pinned. The drones are all of the depot.
+// pinnedDetail says why the drone that an order is pinned to is not free; "" if the order is not
+// pinned. drones are all of the depot.
 func pinnedDetail(o *solver.Order, drones []domain.Drone) string {
 	if o.PinnedDroneID == "" {
 		return ""
@@ -189,14 +188,12 @@ func pinnedDetail(o *solver.Order, drones []domain.Drone) string {
 	return fmt.Sprintf("pinned drone %s %s", d.ID, why)
 }
 
-// waitsForBusyDrone is the detail of an order that a drone of the depot could
-// carry which is not free.
+// waitsForBusyDrone is the detail of an order that only busy drones of the depot can carry.
 const waitsForBusyDrone = "drones that can carry it are not ready at the depot"
 
-// JudgeByAllDrones corrects the reasons of the orders for which
-// DependsOnBusyDrones holds: an order that some drone of the depot can carry
-// waits for it, one that none can carry will wait for ever. Each drone is judged
-// as it will be once it is back at its depot and charged.
+// JudgeByAllDrones corrects the reasons of the orders for which DependsOnBusyDrones holds: they
+// wait for a busy drone, or for ever if no drone of the depot can carry them. Each drone is judged
+// as if it were charged at its depot.
 func JudgeByAllDrones(p solver.Problem, unserved []solver.Unserved, drones []domain.Drone) {
 	all := p
 	all.Orders = nil
@@ -237,8 +234,8 @@ func JudgeByAllDrones(p solver.Problem, unserved []solver.Unserved, drones []dom
 // looksSwapped is the detail of an order that is out of range only as it is written.
 const looksSwapped = "its latitude and longitude look swapped; cancel it and order again"
 
-// inRangeSwapped reports whether a drone could carry the order if the latitude and the
-// longitude of its places were swapped.
+// inRangeSwapped reports whether a drone could carry the order if the latitude and longitude of
+// its positions were swapped.
 func inRangeSwapped(p solver.Problem, order int) bool {
 	o := p.Orders[order]
 	o.Delivery = swapped(o.Delivery)

@@ -35,9 +35,8 @@ type Config struct {
 	Refused func(p solver.Problem, broken error)
 }
 
-// Planner plans the solve cycles of one area, one after another. It remembers
-// recent demand; a new Planner for every cycle works too, but looks less far
-// ahead. It must not be used by two goroutines at once.
+// Planner plans the solve cycles of one area, one after another. It remembers recent demand, which
+// a new Planner for every cycle would not. It is not safe for concurrent use.
 type Planner struct {
 	cfg    Config
 	clock  func() time.Time
@@ -46,8 +45,8 @@ type Planner struct {
 	lead   time.Duration
 	// learned is what the next cycles are planned with.
 	learned learning.Estimates
-	// exchanged are orders taken from their drones, resequenced the routes for which a better
-	// order of stops was sought.
+	// exchanged holds orders that were taken from their drones, resequenced the routes whose
+	// sequence of stops was improved already.
 	exchanged   recentChanges[string]
 	resequenced recentChanges[routeRevision]
 }
@@ -69,9 +68,8 @@ func New(cfg Config, clock func() time.Time) *Planner {
 	return p
 }
 
-// Learn makes the planner plan with what was learned of the fleet: the speed of each drone,
-// how long they stay at stops, by how much flights are late, and the demand of the hour.
-// Estimates of a fleet without a past change nothing.
+// Learn gives the planner what was learned of the fleet: each drone's speed, the stays at stops,
+// the delays and the demand of the hour. Estimates of a fleet without a past change nothing.
 func (p *Planner) Learn(e learning.Estimates) {
 	p.learned = e
 	p.demand.expected = e.Demand
@@ -92,10 +90,9 @@ func (p *Planner) ObserveLeadTime(took time.Duration) {
 	p.lead += (min(max(took, 0), maxLeadTime) - p.lead) / 2
 }
 
-// LeadTime is how long the planner expects it to take from the start of planning
-// until the drones can begin: a moving average of what it observed. Missions
-// planned as if they began at once would make a CRITICAL order late that has no
-// time to spare.
+// LeadTime is how long the planner expects it to take from the start of planning until the drones
+// can begin: a moving average of what it observed. Otherwise a CRITICAL order without time to
+// spare would be late.
 func (p *Planner) LeadTime() time.Duration { return p.lead }
 
 // Result is what a planner decided for one cycle.

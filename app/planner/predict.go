@@ -14,11 +14,11 @@ const (
 	// applyMargin is how much later than planned an amendment may be applied and still find
 	// the drone where it can turn.
 	applyMargin = 5 * time.Second
-	// chargeMargin, in percent, is what a drone in flight may use before its amendment is
-	// applied: it must not be refused for that.
+	// chargeMargin, in percent, is what a drone in flight may use before its amendment is applied,
+	// so that this is not refused.
 	chargeMargin = 1
-	// landingMargin is how long before its landing a drone can be given its next mission. Later
-	// it may have landed when the decision is applied, which is then refused.
+	// landingMargin is how long before its landing a drone can still get its next mission. Later
+	// the drone may land before the decision is applied, which would be refused.
 	landingMargin = 10 * time.Second
 	// farAhead is longer than any flight: a drone that is ready only then has a wrong time.
 	farAhead = 24 * time.Hour
@@ -58,9 +58,9 @@ func unlistable(w domain.Waypoint) bool {
 	return w.Duty() || bad(string(w.OrderID)) || bad(string(w.WarehouseID))
 }
 
-// homebound reports whether a drone in flight has served its mission. What is added to the
-// rest of it, the way home, is its next mission. Such a drone is not planned like an idle
-// one: that would use up its charge on orders that can wait for a full drone.
+// homebound reports whether a drone in flight has served its mission; orders added to its way home
+// become its next mission. It is not planned like an idle drone, which would spend its charge on
+// orders that can wait for a full drone.
 func homebound(f domain.Flight) bool { return f.Mission.Status == domain.MissionCompleted }
 
 // predictFlight predicts where a drone in flight will be at the given time, and what it will
@@ -139,8 +139,8 @@ func cargoOf(f domain.Flight, stops []solver.Stop) cargo {
 	return c
 }
 
-// weight of an order's parcel. One whose order is not known, as that of the latest delivery,
-// may fill the drone.
+// weight of an order's parcel. One of an unknown order, such as that of the latest delivery,
+// counts as a full load.
 func (c *cargo) weight(order string) float64 {
 	if i := slices.IndexFunc(c.flight.Orders, func(o domain.Order) bool { return string(o.ID) == order }); i >= 0 {
 		return c.flight.Orders[i].WeightKg
@@ -228,10 +228,9 @@ func stopsOf(route []domain.Waypoint) []solver.Stop {
 	return stops
 }
 
-// wellFormed reports whether the rest of a mission is one that planners write: each known
-// order is fetched, unless it is aboard, and brought to its place, and then the drone flies
-// home. It never carries more than the drone can. One record that was edited by hand must
-// not end the planning of the others.
+// wellFormed reports whether the rest of a mission is one that planners write: each known order is
+// fetched, unless it is aboard, and delivered, and then the drone flies home. It never carries
+// more than the drone can. A record that was edited by hand must not stop the planning of others.
 func wellFormed(g solver.Flight, now time.Time) bool {
 	if g.Ready.Sub(now) > farAhead {
 		return false
@@ -270,9 +269,9 @@ func wellFormed(g solver.Flight, now time.Time) bool {
 
 func valid(at solver.Location) bool { return math.Abs(at.Lat) <= 90 && math.Abs(at.Lon) <= 180 }
 
-// commit counts the stops that can no longer be changed: those that are reached within
-// the turning time, and those at the same place. It returns false if no order stop is
-// left that the drone reaches late enough for an amendment to find the mission ACTIVE.
+// commit counts the stops that can no longer be changed: those reached within the turning time,
+// and those at the same point. It returns false if no order stop is left that the drone reaches
+// late enough for an amendment to find the mission ACTIVE.
 func commit(g *solver.Flight, now time.Time, params solver.Params, limits policy.Limits) bool {
 	clock, at, alive := g.Ready, g.Drone.At, false
 	if len(g.Stops) == 0 {
@@ -295,9 +294,9 @@ func onStandby(f domain.Flight) bool {
 	return f.Mission.Standby() && f.Mission.Status == domain.MissionActive
 }
 
-// addStandbyMissions adds the drones on missions without orders to those that are free: such a
-// mission gives way at once. It leaves out those whose mission is about to end: it may be over
-// when an amendment comes.
+// addStandbyMissions adds the drones on missions without orders to the free ones, because such a
+// mission gives way at once. It leaves out missions about to end, which may be over when an
+// amendment comes.
 func (p *Planner) addStandbyMissions(problem *solver.Problem, flights []domain.Flight) {
 	for _, f := range flights {
 		if !onStandby(f) {

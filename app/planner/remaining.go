@@ -103,8 +103,8 @@ func (r *remainingRoute) spare() (metres, seconds float64) {
 	return metres, d.MaxFlight.Seconds() - r.end()
 }
 
-// flyable reports whether the drone can fly the route and land with its reserve: a mission may
-// take longer than it was planned to.
+// flyable reports whether the drone can still fly the route and land with its reserve: a mission
+// may take longer than planned.
 func (r *remainingRoute) flyable() bool {
 	metres, seconds := r.spare()
 	return metres >= 0 && seconds >= 0
@@ -122,8 +122,8 @@ func (r *remainingRoute) accepts(o *solver.Order) bool {
 		o.Allows(f.Drone.ID) && r.canCarry(o.WeightKg)
 }
 
-// shouldServe reports whether the drone should take an order. A homebound drone is of more use
-// once it is charged, except to a CRITICAL order.
+// shouldServe reports whether the drone should take an order. A homebound drone should charge
+// first, unless the order is CRITICAL.
 func (r *remainingRoute) shouldServe(o *solver.Order) bool {
 	return len(r.stops) > 1 || o.Priority == solver.Critical
 }
@@ -146,8 +146,8 @@ func (r *remainingRoute) arrivalCost(o *solver.Order, arrives float64) float64 {
 	return cost + late.once + late.perSecond*past
 }
 
-// delayCost is the cost of the delay of an order that the drone has already; +Inf if the order
-// is CRITICAL and would be made late.
+// delayCost is the cost of delaying an order that the drone already has; +Inf if that makes a
+// CRITICAL order late.
 func (r *remainingRoute) delayCost(o *solver.Order, was, is float64) float64 {
 	if due := r.due(o); o.Priority == solver.Critical && was <= due && is > due {
 		return math.Inf(1)

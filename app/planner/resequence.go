@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// resequenceGain is how much of a drone's time another order of stops must save if the
-	// mission is not changed anyway.
+	// resequenceGain is how much of a drone's time another sequence of stops must save if the
+	// mission does not change otherwise.
 	resequenceGain = otherGain
 	// maxResequenced bounds the stops that are put in another order.
 	maxResequenced = 24
 )
 
-// resequence puts the stops ahead in a better order where that saves enough. It looks at each
-// revision of a mission once: what remains of a good order is good.
+// resequence puts the stops ahead into a better sequence where that saves enough. It looks at each
+// revision of a mission once: what remains of a good sequence is good.
 func (f *amender) resequence() {
 	for k, r := range f.routes {
 		least := resequenceGain.Seconds()
@@ -31,8 +31,8 @@ func (f *amender) resequence() {
 	}
 }
 
-// sequence is an order of a route's stops that are not committed, to be improved by local search.
-// Places are numbered: 0 is where the drone sets out, then the stops follow, then home.
+// sequence is a sequence of a route's stops that are not committed, for local search. Points are
+// numbered: 0 is where the drone sets out, then the stops follow, then home.
 type sequence struct {
 	*remainingRoute
 	first    int         // index of the first of the stops

@@ -53,10 +53,9 @@ const (
 	detectionMargin = time.Minute
 )
 
-// advanceDrones picks the free drones at an advance position: a place from
-// which they could deliver CRITICAL orders in time that no drone at its depot
-// could, judging by where recent orders were. A drone that leaves such a place
-// lands at its depot, so the advantage is lost.
+// advanceDrones picks the free drones at an advance position: from there they could deliver
+// CRITICAL orders in time that no drone at its depot could, judging by recent orders. A drone that
+// leaves it lands at its depot, so the advantage is lost.
 func (m *demand) advanceDrones(f directFlights) map[string]bool {
 	type candidate struct {
 		id     string
@@ -114,8 +113,8 @@ func (m *demand) beyondDepot(f directFlights) []*request {
 	return list
 }
 
-// byAdvance splits the drones into the ordinary ones and those that stay at advance positions
-// positions. One that has a route does not stay.
+// byAdvance splits the drones into the ordinary ones and those that stay at advance positions. A
+// drone with a route does not stay.
 func (l *lookAhead) byAdvance() (ordinary, advance []solver.Drone) {
 	stays := func(id string) bool { return l.advance[id] && !l.hasRoute(id) }
 	return selectDrones(l.work.Drones, func(id string) bool { return !stays(id) }), selectDrones(l.work.Drones, stays)
@@ -127,9 +126,9 @@ func (l *lookAhead) ordinary() []solver.Drone {
 	return drones
 }
 
-// inReserveOrder lists the free drones, those first that are best kept in
-// reserve: those that wait at advance positions already, then those with just the charge that
-// CRITICAL orders need, so that the fullest are there for the longest routes.
+// inReserveOrder lists the free drones, the best ones for the reserve first: those at advance
+// positions already, then those with just the charge that CRITICAL orders need. The fullest are
+// for the longest routes.
 func (l *lookAhead) inReserveOrder() []solver.Drone {
 	enough := l.demand.urgentCharge(l.directFlights)
 	free, _ := l.byAdvance()
@@ -166,8 +165,8 @@ func (l *lookAhead) waits(drone string) bool {
 	return s != nil && s.Stops[0].Kind == solver.Wait
 }
 
-// beside is the reserve to keep in addition to the drones that stay at advance positions: smaller by
-// their number, but at least one drone, which replaces the next that leaves.
+// beside is the reserve to keep beside the drones at advance positions: smaller by their number,
+// but at least one drone, to replace the next that leaves.
 func (l *lookAhead) beside(reserve int) int {
 	stay := 0
 	for id := range l.advance {
@@ -179,9 +178,9 @@ func (l *lookAhead) beside(reserve int) int {
 }
 
 // release moves a drone that can serve the longest overdue order to the end of the free drones,
-// where none is kept in reserve. So no order waits for ever for a drone that only the reserve
-// has. A drone at an advance position is released if no other can serve the order. When orders
-// are starved, the order need not be long overdue.
+// where none is kept in reserve. So no order waits for ever for a drone in the reserve. A drone at
+// an advance position is released only if no other can serve the order. When orders are starved,
+// the order need not be long overdue.
 func (l *lookAhead) release(free []solver.Drone, starved bool) []solver.Drone {
 	least := longOverdue * l.params.AgingStep
 	if starved {

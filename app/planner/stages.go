@@ -48,9 +48,8 @@ func (l *lookAhead) planUrgent(ctx context.Context) error {
 	return err
 }
 
-// refix plans all urgent orders once more, with the drones given, and fixes the
-// new routes if they leave fewer orders out than are left now. It returns those
-// left out.
+// refix plans all urgent orders again with the given drones, and fixes the new routes if they
+// leave out fewer orders. It returns those left out.
 func (l *lookAhead) refix(ctx context.Context, orders, left []int, drones []solver.Drone, until float64) ([]int, error) {
 	warm := l.fixedPlan()
 	plan, err := l.solveOrders(ctx, orders, drones, &warm, until)
@@ -64,10 +63,9 @@ func (l *lookAhead) refix(ctx context.Context, orders, left []int, drones []solv
 	return l.fix(plan, orders, urgentDetour), nil
 }
 
-// urgentOrders lists the CRITICAL orders that some free drone can deliver in time.
-// It tightens their deadlines so that each flies nearly alone, and releases the
-// drones at advance positions that are the only ones to serve an order: a CRITICAL
-// one in time, another one at all.
+// urgentOrders lists the CRITICAL orders that some free drone can deliver in time. It tightens
+// their deadlines so that each flies nearly alone. It releases a drone at an advance position if
+// only that one can serve a CRITICAL order in time, or another order at all.
 func (l *lookAhead) urgentOrders() (orders []int) {
 	ordinary, advance := l.byAdvance()
 	for i := range l.work.Orders {
@@ -138,10 +136,10 @@ func (l *lookAhead) longestOverdue(drones []solver.Drone, least time.Duration) (
 	return longest, ok
 }
 
-// planLateCritical is the stage for CRITICAL orders that no drone can deliver in
-// time any more, and for those whose drones are taken by other urgent orders. It
-// runs with the drones that at-risk orders may take, then with all that are left:
-// a late CRITICAL order does not wait for the sake of orders to come.
+// planLateCritical is the stage for CRITICAL orders that no drone can deliver in time any more,
+// and for those whose drones are taken by other urgent orders. It runs with the drones that
+// at-risk orders may take, then with all that are left: a late CRITICAL order does not wait for
+// the benefit of orders to come.
 func (l *lookAhead) planLateCritical(ctx context.Context, drones []solver.Drone) error {
 	now := l.work.Now
 	var orders []int
@@ -262,9 +260,8 @@ func (l *lookAhead) planJointly(ctx context.Context, offered []solver.Drone) (so
 	return plan, nil
 }
 
-// completeCritical adds routes for CRITICAL orders that the joint stage left out
-// although a drone without a route can serve them, in time or late: a search that
-// weighs all orders against each other may overlook one.
+// completeCritical adds routes for CRITICAL orders that the joint stage left out although a drone
+// without a route can serve them: a search over all orders may overlook one.
 func (l *lookAhead) completeCritical(ctx context.Context, plan *solver.Plan) error {
 	for {
 		used, left := map[string]bool{}, []int(nil)
@@ -341,10 +338,9 @@ func (l *lookAhead) withRouteLimit(drones []solver.Drone) []solver.Drone {
 	return limited
 }
 
-// betterWait lists the orders that a plan delivers late although a drone that
-// starts from the depot within one of the next cycles would be in time: once
-// they have left, the delay cannot be made up. An order that not every drone may
-// carry does not wait: the next drone may be one of the others.
+// betterWait lists the orders that a plan delivers late although a drone that starts from the
+// depot in one of the next cycles would be in time. An order that not every drone may carry does
+// not wait: the next drone may be one that must not.
 func (l *lookAhead) betterWait(plan solver.Plan) map[string]bool {
 	byID := ordersByID(&l.work)
 	waiting := map[string]bool{}
@@ -383,8 +379,8 @@ func countLate(sum *solver.Objective, r solver.Route, byID map[string]*solver.Or
 	}
 }
 
-// restate restates a plan of the work as one of the problem: with the problem's
-// deadlines and priorities, and with the reason of each order that waits.
+// restate turns a plan of the work into one of the problem: with the problem's deadlines and
+// priorities, and with a reason for each waiting order.
 func (l *lookAhead) restate(plan solver.Plan, kept []solver.Drone) solver.Plan {
 	now := l.problem.Now
 	plan.Objective.Late, plan.Objective.Unserved = [model.PriorityCount]int{}, [model.PriorityCount]int{}

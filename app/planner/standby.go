@@ -18,8 +18,8 @@ const (
 	renewBefore = 3 * time.Minute
 	// maxSent is how many drones one cycle sends to advance positions: the next cycle knows more.
 	maxSent = 4
-	// sparePercent is the charge beyond what is enough at an advance position with which a drone is
-	// sent there, so that it is not called home soon.
+	// sparePercent is the charge that a drone sent to an advance position has beyond what is enough
+	// there, so that it is not soon called home.
 	sparePercent = 5
 	// samePointMetres is how near two positions are the same.
 	samePointMetres = 10
@@ -27,8 +27,8 @@ const (
 	fullPercent = 90
 )
 
-// standby decides what the drones do that serve no order: wait where CRITICAL orders are
-// expected, charge, or continue.
+// standby decides what drones without orders do: wait where CRITICAL orders are expected, charge,
+// or continue.
 type standby struct {
 	directFlights
 	advance  []advancePosition
@@ -87,9 +87,9 @@ func standbyByDrone(p *solver.Problem) map[string]*solver.StandbyMission {
 	return byDrone
 }
 
-// stays reports whether a drone waits at an advance position or flies to one, and decides what such a
-// drone does next. It is called home to charge when it could serve less than half of the
-// orders to come. While it is needed it waits on.
+// stays reports whether a drone waits at an advance position or flies to one, and decides what
+// such a drone does next. It is called home to charge when it could serve less than half of the
+// orders to come, and waits on while it is needed.
 func (s *standby) stays(d *solver.Drone) bool {
 	current := s.missions[d.ID]
 	if current == nil || current.Stops[0].Kind != solver.Wait {
@@ -128,8 +128,8 @@ func (s *standby) callHome(d *solver.Drone, level float64) {
 	}
 }
 
-// freeSlots are the charging slots that no drone has or is on its way to, by depot; those
-// without a known limit are left out.
+// freeSlots counts, by depot, the charging slots that no drone uses or flies to. Depots without a
+// known limit are left out.
 func freeSlots(p *solver.Problem) map[string]int {
 	free := map[string]int{}
 	for _, d := range p.Depots {

@@ -57,8 +57,8 @@ const (
 	MapPath     = "/console/map.json"
 )
 
-// OpenBaseMap checks what an operator wants and opens the file, if there is one. The
-// error says what is wrong, without the name of the setting.
+// OpenBaseMap checks the configured map and opens its file, if there is one. Errors do not name
+// the setting.
 func OpenBaseMap(cfg BaseMapConfig) (*BaseMap, error) {
 	m, about := &BaseMap{}, aboutMap{Tiles: cfg.Tiles, Attribution: cfg.Attribution, MaxZoom: cfg.MaxZoom}
 	var err error
@@ -214,8 +214,8 @@ func (m *BaseMap) Archive(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(m.archive, 0, m.size))
 }
 
-// intact is an error if the archive is no longer what was checked at the start. One that is
-// moved, deleted or replaced by a rename stays readable.
+// intact returns an error if the archive was written to since the start. One that was moved,
+// deleted or replaced by a rename stays readable.
 func (m *BaseMap) intact() error {
 	info, err := m.archive.Stat()
 	if err == nil {

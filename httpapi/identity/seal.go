@@ -33,8 +33,7 @@ type sealer struct {
 	bound []byte // what is sealed opens only where this is the same
 }
 
-// newSealer derives keys for a purpose, so that what is sealed for one purpose does not
-// open for another.
+// newSealer derives keys for one purpose: what is sealed for another does not open.
 func newSealer(keys []SessionKey, purpose, bound string) (*sealer, error) {
 	s := &sealer{bound: []byte(bound)}
 	for _, key := range keys {

@@ -138,13 +138,13 @@ func (s *SignIn) Finish(ctx context.Context, kept string, answer url.Values) (se
 	var f flow
 	switch {
 	case !s.flows.open(kept, &f) || subtle.ConstantTimeCompare([]byte(f.State), []byte(answer.Get("state"))) != 1:
-		return "", 0, &SignInError{"it was not started in this browser, or again since"}
+		return "", 0, &SignInError{"it was not started in this browser, or was started again since"}
 	case !s.now().Before(f.Until):
 		return "", 0, &SignInError{fmt.Sprintf("it took more than %s", SignInFor)}
 	case s.isUsed(f.State):
 		return "", 0, &SignInError{"it was completed before"}
 	case answer.Has("iss") && answer.Get("iss") != s.verifier.cfg.Issuer: // RFC 9207
-		return "", 0, &SignInError{fmt.Sprintf("the answer is of another issuer, %.128q", answer.Get("iss"))}
+		return "", 0, &SignInError{fmt.Sprintf("the answer comes from another issuer, %.128q", answer.Get("iss"))}
 	case answer.Has("error"):
 		return "", 0, &SignInError{fmt.Sprintf("the issuer says %.64q: %.256q", answer.Get("error"), answer.Get("error_description"))}
 	}
@@ -193,10 +193,10 @@ func (s *SignIn) redeem(ctx context.Context, f flow, code string) (Caller, error
 func (s *SignIn) Session(sealed string) (caller Caller, successor string, lasts time.Duration, err error) {
 	var old session
 	if !s.sessions.open(sealed, &old) {
-		return Caller{}, "", 0, &TokenError{"the session is not one of this site, or its key is no longer accepted; sign in again"}
+		return Caller{}, "", 0, &TokenError{"the session does not belong to this site, or its key is no longer accepted; sign in again"}
 	}
 	if old.ID == "" {
-		return Caller{}, "", 0, &TokenError{"the session is of an earlier version; sign in again"}
+		return Caller{}, "", 0, &TokenError{"the session has the form of an earlier version; sign in again"}
 	}
 	now := s.now()
 	if !now.Before(old.Until) {

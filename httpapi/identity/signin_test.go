@@ -174,11 +174,11 @@ func TestSignIn_RefusesForgedSessions(t *testing.T) {
 	for i := range data {
 		changed := append([]byte(nil), data...)
 		changed[i] ^= 1 << (i % 8)
-		d.ends("changed", d.SignIn, base64.RawURLEncoding.EncodeToString(changed), "not one of this site")
+		d.ends("changed", d.SignIn, base64.RawURLEncoding.EncodeToString(changed), "does not belong to this site")
 	}
 	_, kept := d.begin()
 	for name, forged := range map[string]string{"empty": "", "cut": session[:len(session)/2], "longer": session + "AA", "not base64": "%%%", "what a sign-in keeps": kept} {
-		d.ends(name, d.SignIn, forged, "not one of this site")
+		d.ends(name, d.SignIn, forged, "does not belong to this site")
 	}
 	if strings.Contains(string(data), "ann") {
 		t.Error("the session can be read")

@@ -161,8 +161,7 @@ func (l *Limiter) find(who Caller, now time.Time) *caller {
 	return c
 }
 
-// sweep forgets the callers that have saved up all they can. It takes as long as there
-// are callers, once in SavedFor.
+// sweep forgets the callers whose buckets are full. It looks at every caller, once in SavedFor.
 func (t *table) sweep(now time.Time) {
 	for id, c := range t.callers {
 		if c.streams == 0 && full(c.reads, now) && full(c.commands, now) {

@@ -148,8 +148,8 @@ func TestLimiter_IsBounded(t *testing.T) {
 	}
 }
 
-// F-API-10: nobody without credentials, from however many addresses, uses up what callers
-// with credentials may ask for.
+// F-API-10: callers without credentials, from any number of addresses, cannot use up the budgets
+// of callers with credentials.
 func TestLimiter_KeepsRoomForKnownCallers(t *testing.T) {
 	l, _ := start(ratelimit.Config{Reads: 1, Streams: 1})
 	for i := range 2 * ratelimit.MaxCallers {
