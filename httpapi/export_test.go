@@ -23,19 +23,12 @@ const StreamShare = streamShare
 type Endpoint struct {
 	Method, Path string
 	Role         identity.Role
-	Parameters   []string // of the query
 }
 
 // Endpoints is the API's table.
 func (a *API) Endpoints() (table []Endpoint) {
 	for _, e := range a.described() {
-		var names []string
-		for _, p := range e.parameters {
-			if p.name != anyParameter.name {
-				names = append(names, p.name)
-			}
-		}
-		table = append(table, Endpoint{e.method, e.path, e.role, names})
+		table = append(table, Endpoint{e.method, e.path, e.role})
 	}
 	return table
 }
