@@ -2,10 +2,9 @@ package lock
 
 import "context"
 
-// Acquire waits for the lock of a key and returns its handle: release or close
-// it. Tries are repeated on contention until the timeout or the number of
-// retries is used up, which is ErrAcquisitionTimeout; the end of ctx is
-// ErrAborted. After that ctx does not matter: the handle outlives it.
+// Acquire waits for the lock of a key and returns its handle, which outlives ctx: release or
+// close it. It retries on contention until the timeout or the retries are used up
+// (ErrAcquisitionTimeout) or ctx ends (ErrAborted).
 func Acquire(ctx context.Context, b Backend, key string, opts ...Option) (*Handle, error) {
 	c, err := prepare(ctx, key, opts)
 	if err != nil {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Backend stores leases. Each method makes one attempt and never waits for
-// another holder. Implementations are safe for concurrent use.
+// Backend stores leases. Each method makes one attempt, never waits for another holder, and is
+// safe for concurrent use.
 //
-// Arguments are checked before any I/O and refused with ErrInvalidArgument; a
-// context that has already ended is ErrAborted, also before any I/O.
+// Arguments are checked before any I/O and refused with ErrInvalidArgument; then a context that
+// has already ended is ErrAborted.
 type Backend interface {
-	// Acquire tries once to take the lock of a key. A live lock of another
-	// holder is OK false with ReasonLocked. After an error with OutcomeUnknown the
-	// lock may be held by the attempt's id, until it is released or ends.
+	// Acquire tries once to take the lock of a key. If another holder has it, OK is false with
+	// ReasonLocked. After an error with OutcomeUnknown the attempt's id may hold the lock until
+	// it is released or ends.
 	Acquire(ctx context.Context, req AcquireRequest) (AcquireResult, error)
 
 	// Release gives the lock up. Of repeated or concurrent releases at most one
@@ -27,9 +27,9 @@ type Backend interface {
 	// IsLocked reports whether a live lock exists for the key.
 	IsLocked(ctx context.Context, key string) (bool, error)
 
-	// Lookup describes a live lock, or returns nil, nil. It is a diagnostic: by
-	// the time it returns the answer may be out of date, so it guards nothing. By an
-	// id that several live locks have it is ErrInternal.
+	// Lookup describes a live lock, or returns nil, nil. The answer may be out of date when it
+	// returns, so it guards nothing. If several live locks have the id, the error is
+	// ErrInternal.
 	Lookup(ctx context.Context, q Query) (*Info, error)
 
 	// Capabilities describes the backend.
@@ -67,20 +67,17 @@ type Store interface {
 // FenceReader is a Backend that can tell which fences it has handed out, for resources
 // that refuse a fence that no holder can have.
 type FenceReader interface {
-	// HighestFence is the highest fence that was ever handed out for a key, empty if
-	// none was. It asks the store's primary: what was handed out before the call began
-	// is not above the answer, unless the store has lost it. What is handed out
-	// meanwhile may be.
+	// HighestFence is the highest fence ever issued for a key, empty if none was. It asks the
+	// store's primary. Fences issued before the call are not above the answer, unless the store
+	// lost them.
 	HighestFence(ctx context.Context, key string) (Fence, error)
 }
 
-// Waiter is a Backend that can tell when a held key is worth another try, so
-// that waiting helpers need not poll. It is an optimisation: signals may be
-// missing or spurious, and helpers poll as well.
+// Waiter is a Backend that signals when a held key is worth another try. Signals may be missing
+// or spurious, so helpers poll as well.
 type Waiter interface {
-	// Watch registers interest in a key until stop is called. The channel
-	// receives a value when the key may have become free. The longest waiting
-	// watcher of a process is signalled first.
+	// Watch registers interest in a key until stop is called. The channel receives a value when
+	// the key may be free; the longest waiting watcher of a process is signalled first.
 	Watch(key string) (free <-chan struct{}, stop func())
 }
 
@@ -91,15 +88,15 @@ type Capabilities struct {
 	TimeAuthority string // whose clock decides about expiry: ClientTime or ServerTime
 }
 
-// Whose clock decides about expiry. With ClientTime every client's does, and they must
-// agree; with ServerTime the store's alone does, and a client's wrong clock harms nobody.
+// Whose clock decides about expiry. With ClientTime the clients' clocks decide and must agree;
+// with ServerTime a wrong client clock does no harm.
 const (
 	ClientTime = "client"
 	ServerTime = "server"
 )
 
-// Reason says why a result is not OK. It is best effort: a reason is what the
-// deciding read saw, and no extra read is made to refine it.
+// Reason says why a result is not OK. It is what the deciding read saw; no extra read is made
+// to refine it.
 type Reason string
 
 // The reasons.
@@ -118,11 +115,10 @@ type AcquireRequest struct {
 	// TTL is the length of the lease: a positive whole number of milliseconds.
 	TTL time.Duration
 
-	// LockID makes attempts idempotent: a retry with the id of an attempt that
-	// did succeed returns that lease. Empty: the backend makes a fresh one.
-	// Use NewLockID, never the same id for two logical acquisitions, and never
-	// an id again after an error with OutcomeUnknown: the backend may be about
-	// to release what that attempt took, and would release the retry's lease.
+	// LockID makes attempts idempotent: a retry with the id of an attempt that succeeded
+	// returns its lease. If it is empty, the backend makes one. Use a new id for each logical
+	// acquisition, and after an error with OutcomeUnknown: the backend may still release what
+	// that attempt took.
 	LockID string
 
 	// Probe hints that the lock is probably held: the backend answers a held

@@ -8,14 +8,12 @@ var errChangingHands = SafeError("the lock changes hands faster than it can be b
 // breakTries bounds how often Break starts over because the lock changed hands.
 const breakTries = 5
 
-// Break ends the lock of a key, whoever holds it, and describes it as it was; nil,
-// nil if nobody holds it. It is for operators, when a holder neither works nor lets
-// its lock expire, as one whose clock is ahead.
+// Break ends the lock of a key, whoever holds it, and describes it; nil, nil if nobody does. It
+// is for operators, when a holder neither works nor lets its lock expire.
 //
-// The fence counter stays: the next holder's fence is higher, so whatever checks
-// fences refuses the former holder's writes. Its next extension fails, and with it
-// its Handle's context. before, if not nil, is called with the lock before it is
-// released, as for an audit record; its error ends Break. A backend without raw
+// The fence counter stays, so whatever checks fences refuses the former holder's writes; its
+// next extension fails and ends its Handle's context. before, if not nil, is called before the
+// release, for example to write an audit record; its error ends Break. A backend without raw
 // lookup is ErrInvalidArgument.
 func Break(ctx context.Context, b Backend, key string, before func(Info) error) (*Info, error) {
 	for range breakTries {

@@ -25,9 +25,8 @@ const (
 	ClockBlock ClockLevel = "block"
 )
 
-// ClockSkewError is the cause of an Error with which a backend refuses to take or to
-// extend a lock, because it knows that the local clock is wrong. Match it with
-// errors.As.
+// ClockSkewError is the cause of the Error with which a backend refuses to take or extend a
+// lock because the local clock is wrong. Match it with errors.As.
 type ClockSkewError struct {
 	Offset      time.Duration // server's clock minus local clock
 	Uncertainty time.Duration // the true offset is within this of Offset

@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// Do acquires the lock of a key, runs fn once and releases the lock, even when
-// fn panics or exits its goroutine. The release does not depend on ctx.
+// Do acquires the lock of a key, runs fn once and releases the lock, even when fn panics or
+// exits its goroutine. The release does not depend on ctx.
 //
-// fn's context ends with ctx, and when the lease can no longer be relied on:
-// its cause is then ErrOwnershipLost or ErrLeaseUnproven, and Do returns an
-// error that matches it even if fn returned nil. fn's own error comes first in
-// that error. A failing release is not Do's error: see WithOnReleaseError.
+// fn's context ends with ctx or with the lease, then with the cause ErrOwnershipLost or
+// ErrLeaseUnproven. Do returns an error that matches that cause even if fn returned nil; fn's
+// own error comes first. It does not return the error of a failed release: see
+// WithOnReleaseError.
 func Do(ctx context.Context, b Backend, key string, fn func(context.Context, *Handle) error, opts ...Option) error {
 	_, err := DoValue(ctx, b, key, func(ctx context.Context, h *Handle) (struct{}, error) {
 		return struct{}{}, fn(ctx, h)

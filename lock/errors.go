@@ -43,15 +43,12 @@ var (
 	ErrClosed error = SafeError("lock: handle closed")
 )
 
-// ErrConflict is the cause inside an error when the store gave up on an
-// operation because concurrent transactions touched the same lock (gRPC
-// ABORTED). Helpers treat it as contention.
+// ErrConflict is the cause when the store gave up on an operation because concurrent
+// transactions touched the same lock (gRPC ABORTED). Helpers treat it as contention.
 var ErrConflict error = SafeError("concurrent transactions on one lock")
 
-// Error is the one error type of this module's lock packages.
-//
-// Its text holds neither Key nor LockID, and of the cause only what is known
-// to hold neither; Unwrap gives the cause itself.
+// Error is the one error type of the lock packages. Its text holds neither Key nor LockID, and
+// repeats only causes that are known to hold neither; Unwrap gives the cause itself.
 type Error struct {
 	Code   Code
 	Op     string // acquire, release, extend, isLocked, lookup, ...

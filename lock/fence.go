@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Fence is a fencing token: 15 decimal digits, so that string order is issue
-// order. Compare fences of one key with <, > and ==; a resource accepts a
-// fence not lower than the highest it has seen.
+// Fence is a fencing token: 15 decimal digits, so that strings sort in the order of issue.
+// Compare fences of one key with <, > and ==; a resource accepts a fence that is not lower than
+// the highest it has seen.
 type Fence string
 
 // Limits of the fence counter.
@@ -53,16 +53,16 @@ func HighestFence(counter int64) (Fence, error) {
 	return FormatFence(counter)
 }
 
-// ParseFence reads a stored counter or fence: 1 to 19 decimal digits, no sign,
-// no space. Anything else is ErrInternal, never zero: a fence counter that
-// started again would break every resource that relies on it.
+// ParseFence reads a stored counter or fence: 1 to 19 decimal digits. Anything else is
+// ErrInternal, never zero, because a counter that started again would break every resource that
+// relies on it.
 func ParseFence(s string) (int64, error) {
 	if len(s) < 1 || len(s) > storedFenceDigits {
 		return 0, Internal(fmt.Sprintf("stored fence has %d characters, want 1 to %d digits", len(s), storedFenceDigits))
 	}
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
-			return 0, Internal("stored fence holds something other than decimal digits")
+			return 0, Internal("stored fence is not made of decimal digits")
 		}
 	}
 	n, err := strconv.ParseInt(s, 10, 64)

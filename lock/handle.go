@@ -9,11 +9,8 @@ import (
 	"time"
 )
 
-// Handle is one held lease. It is safe for concurrent use, and an empty one
-// (nil or the zero value) does nothing.
-//
-// A handle releases at most once, even if that release fails: the lease
-// then expires in the store.
+// Handle is one held lease. It is safe for concurrent use, and an empty one (nil or the zero
+// value) does nothing. It releases at most once: if that fails, the lease expires in the store.
 type Handle struct {
 	backend Backend
 	key     string
@@ -114,10 +111,9 @@ func (h *Handle) ExpiresAt() time.Time {
 	return time.UnixMilli(h.expiresAtMs)
 }
 
-// Context ends when the lease does. Its cause is ErrOwnershipLost if the store
-// refused an extension, ErrLeaseUnproven if the lease ended or could not be
-// extended in time, ErrClosed after Release or Close. In Do it also ends with
-// the caller's context.
+// Context ends when the lease does. Its cause is ErrOwnershipLost if the store refused an
+// extension, ErrLeaseUnproven if the lease ended or was not extended in time, ErrClosed after
+// Release or Close. In Do it also ends with the caller's context.
 func (h *Handle) Context() context.Context {
 	if h.isNone() {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -127,16 +123,14 @@ func (h *Handle) Context() context.Context {
 	return h.ctx
 }
 
-// Extend makes the lease end ttl from now. False means that the lease is lost
-// (the handle's context has ended with ErrOwnershipLost), or that the handle
-// was closed. After an error the extension may have taken effect or not, so the
-// handle counts on the sooner of the old and the new end; only a successful
-// extension makes it later again, also where the store refused this one. If the
-// store's clock decides about expiry, such an extension may even be executed after
-// later ones, so from then on none of this handle's leases is longer than it. An
-// answer that comes when the new lease is over is ErrNetworkTimeout. A lease that
-// is over, but that nobody else may take yet, can still be extended; a context
-// that has ended stays so.
+// Extend makes the lease end ttl from now. A lease that is over can still be extended until
+// somebody else may take it, but a context that has ended stays ended. False means that the
+// lease is lost (the context ends with ErrOwnershipLost) or that the handle was closed.
+//
+// After an error the handle relies on the sooner of the old and the new end, until an extension
+// succeeds. If the store's clock decides about expiry, the failed extension may be executed
+// late, so no later one is longer than it. An answer that comes after the new lease has ended
+// is ErrNetworkTimeout.
 func (h *Handle) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	if h.isNone() {
 		return false, nil
@@ -172,9 +166,9 @@ func (h *Handle) Release(ctx context.Context) (bool, error) {
 	return ok, nil
 }
 
-// Close releases the lock if nobody has. It waits for a release in flight, at
-// most the close timeout. A failure is reported to OnReleaseError once and
-// returned; further calls return nil.
+// Close releases the lock if nobody has, and waits for a release in flight, at most the close
+// timeout. The first failure is reported to OnReleaseError and returned; further calls return
+// nil.
 func (h *Handle) Close() error {
 	if h.isNone() {
 		return nil
@@ -197,9 +191,8 @@ func (h *Handle) lost() error {
 	return h.loss
 }
 
-// noticeEnd ends the handle's context if the lease is over by the clock: the
-// timer that does so may not have run yet, or may have been for an end that an
-// extension moved. The caller holds mu.
+// noticeEnd ends the handle's context if the lease is over by the clock, for the timer may run
+// late or belong to an end that an extension moved. The caller holds mu.
 func (h *Handle) noticeEnd() {
 	if h.state == active && h.loss == nil && !h.cfg.clock.Now().Before(h.deadline) {
 		h.loss = ErrLeaseUnproven

@@ -17,14 +17,12 @@ type Hasher func(value string) string
 
 const hashBytes = 12
 
-// HashKey is the default Hasher: the first 24 hex digits of SHA-256 over the
-// NFC form. Keys that are easy to guess can be found by trying: use
-// KeyedHasher where the names themselves are confidential.
+// HashKey is the default Hasher: the first 24 hex digits of SHA-256 over the NFC form. Use
+// KeyedHasher if keys are confidential and can be guessed.
 func HashKey(value string) string { return digest(sha256.New(), value) }
 
-// KeyedHasher returns a Hasher that uses HMAC-SHA-256 with a secret, so that
-// hashes cannot be searched without it. Processes whose logs are to be joined
-// share the secret. An empty secret is ErrInvalidArgument.
+// KeyedHasher returns a Hasher that uses HMAC-SHA-256, so that nobody can search hashes without
+// the secret. Processes whose logs are joined share it. An empty secret is ErrInvalidArgument.
 func KeyedHasher(secret []byte) (Hasher, error) {
 	if len(secret) == 0 {
 		return nil, Invalid("secret of the keyed hasher is empty; give at least 16 random bytes")
@@ -38,9 +36,8 @@ func digest(h hash.Hash, value string) string {
 	return hex.EncodeToString(h.Sum(nil)[:hashBytes])
 }
 
-// SyncGuardHash is the hash that SyncGuard 2.5.2 writes to its logs, for
-// joining logs with its processes. It is linear in its input and reveals most
-// of a short value: prefer HashKey for everything else.
+// SyncGuardHash is the hash in SyncGuard 2.5.2's logs, for joining logs with its processes. It
+// reveals most of a short value: use HashKey for everything else.
 func SyncGuardHash(value string) string {
 	var h1, h2, h3 uint32
 	for _, unit := range utf16.Encode([]rune(norm.NFC.String(value))) {

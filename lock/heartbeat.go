@@ -38,9 +38,9 @@ func (hb *heartbeat) stop() {
 	hb.done.Wait()
 }
 
-// beat extends every third of the TTL, or sooner if less of the lease is left. After
-// an error it tries again soon, until too little of the lease is left to stop the
-// work in an orderly way. until, if set, is when the lease must be over.
+// beat extends every third of the TTL, or sooner if less of the lease is left, and retries soon
+// after an error. It gives up while enough of the lease is left to stop the work in an orderly
+// way. until, if set, is when the lease must be over.
 func beat(ctx context.Context, h *Handle, until time.Time) {
 	ttl, clock := h.cfg.ttl, h.cfg.clock
 	margin := min(ttl/10, maxProofMargin)

@@ -13,9 +13,8 @@ import (
 // MaxKeyBytes is the longest key, in UTF-8 bytes after NFC.
 const MaxKeyBytes = 512
 
-// NormalizeKey returns the NFC form of a key, which is what every operation
-// and every stored field uses. An empty key, invalid UTF-8 and more than 512
-// bytes after NFC are ErrInvalidArgument.
+// NormalizeKey returns the NFC form of a key, which every operation and stored field uses. An
+// empty key, invalid UTF-8 and more than 512 bytes after NFC are ErrInvalidArgument.
 func NormalizeKey(key string) (string, error) {
 	if key == "" {
 		return "", Invalid("key is empty; name the resource to lock")
@@ -30,13 +29,10 @@ func NormalizeKey(key string) (string, error) {
 	return key, nil
 }
 
-// StorageKey builds the id of a stored document from a key: prefix, colon,
-// key. Where that exceeds limit - reserve bytes, the key is replaced by a hash
-// of the whole. Trailing colons of the prefix are dropped. An empty key, or a
-// limit that even the hashed form exceeds, is ErrInvalidArgument.
-//
-// limit and reserve count UTF-8 bytes; reserve is room for what the caller
-// appends.
+// StorageKey builds the id of a stored document, prefix:key, or prefix: and a hash if that
+// exceeds limit less reserve, the room for what the caller appends. Both count UTF-8 bytes;
+// trailing colons of the prefix are dropped. An empty key, or a prefix too long for even the
+// hash, is ErrInvalidArgument.
 func StorageKey(prefix, key string, limit, reserve int) (string, error) {
 	prefix = strings.TrimRight(prefix, ":")
 	key = norm.NFC.String(key)

@@ -2,9 +2,8 @@ package lock
 
 import "time"
 
-// Tolerance is how long after its end a lease still counts as live for
-// everybody but its holder. It absorbs clock differences between processes. It is not
-// an option, because it must be the same for all of them.
+// Tolerance is how long after its end a lease counts as live for everybody but its holder. It
+// absorbs clock differences, and is not an option because all processes must use the same.
 const Tolerance = time.Second
 
 // IsLive reports whether a lease that ends at expiresAtMs is live at nowMs, both

@@ -68,10 +68,9 @@ type config struct {
 // milliseconds, 30 s by default.
 func WithTTL(ttl time.Duration) Option { return func(c *config) { c.ttl = ttl } }
 
-// WithMaxRetries sets how many tries may follow the first, 10 by default; 0 is
-// one try. A waiter that is signalled tries at once, and that try counts. Where many
-// processes contend for one key, each release costs every waiter a try; set more
-// retries to let them wait until WithTimeout.
+// WithMaxRetries sets how many tries may follow the first, 10 by default; 0 is one try. A
+// signalled waiter tries at once, and that try counts: if many processes contend for one key,
+// raise it so that they wait until WithTimeout.
 func WithMaxRetries(n int) Option { return func(c *config) { c.maxRetries = n } }
 
 // WithRetryDelay sets the pause after the first contended try, 100 ms by
@@ -92,21 +91,18 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // ErrRateLimited like contention. Without it only contention is retried.
 func WithRetryTransient() Option { return func(c *config) { c.retryTransient = true } }
 
-// WithAutoExtend extends the lease every third of its TTL until it is released: a
-// handle that is never released keeps its lock as long as the process runs.
-// When an extension is refused the handle's context ends with
-// ErrOwnershipLost; when none succeeds in time, with ErrLeaseUnproven, shortly
-// before the lease ends.
+// WithAutoExtend extends the lease every third of its TTL until it is released, so a handle
+// that is never released keeps its lock as long as the process runs. The handle's context ends
+// with ErrOwnershipLost if an extension is refused, and with ErrLeaseUnproven shortly before
+// the lease ends if none succeeds in time.
 func WithAutoExtend() Option { return func(c *config) { c.autoExtend = true } }
 
-// WithMaxHold bounds the lease, extended by WithAutoExtend or not: it ends no
-// later than that after it was acquired. A longer TTL is cut to it; Extend may go
-// beyond. 0, the default, is unbounded.
+// WithMaxHold ends the lease that long after it was acquired, extended by WithAutoExtend or
+// not. A longer TTL is cut to it; Extend may go beyond. 0, the default, is unbounded.
 func WithMaxHold(d time.Duration) Option { return func(c *config) { c.maxHold = d } }
 
-// WithOnReleaseError sets a callback for failed releases made by Do and Close,
-// which cannot return the error. Its panics are swallowed. Without it such a
-// failure is logged as one warning.
+// WithOnReleaseError sets a callback for failed releases of Do and Close; its panics are
+// swallowed. Without it each such failure is logged as a warning.
 func WithOnReleaseError(f func(error, ReleaseFailure)) Option {
 	return func(c *config) { c.onReleaseError = f }
 }

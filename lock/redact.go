@@ -18,9 +18,9 @@ var defaultDenied = []string{
 // them.
 func DefaultDenied() []string { return slices.Clone(defaultDenied) }
 
-// DenyRaw replaces DefaultDenied: an event whose key contains one of the words, in
-// upper or lower case, shows neither key nor lock id, whatever IncludeRaw says. No
-// words deny nothing. An event of a call by lock id alone has no key to look at.
+// DenyRaw replaces DefaultDenied: an event whose key contains one of the words, in any case,
+// shows neither key nor lock id, whatever IncludeRaw says. No words deny nothing; an event of a
+// call by lock id alone has no key to check.
 func DenyRaw(words ...string) TelemetryOption {
 	denied := matchAny(words)
 	return func(o *Observed) { o.denied = denied }

@@ -46,10 +46,9 @@ func scale(d time.Duration, r float64) time.Duration {
 	return time.Duration(f)
 }
 
-// untilFree shortens a pause to the moment the holder's lease may be taken. A
-// lock that is held although that moment is past by this clock is live by one
-// that is behind it; by how much is found out by pauses as long as that moment
-// is past, so that neither tries nor time are wasted.
+// untilFree shortens a pause to the moment when the holder's lease may be taken. If that moment
+// is past but the lock is still held, the clock that judges it is behind this one: then the
+// pause is as long as the moment is past, to find out by how much.
 func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time.Time) time.Duration {
 	if holderExpiresAtMs <= 0 {
 		return pause
@@ -65,10 +64,9 @@ func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time
 	return free + jitter
 }
 
-// acquireLoop tries until success, an error, or the end of the budget. Tries
-// share a lock id, so a try whose reply was lost is recognised. After an
-// unknown outcome the next try uses a new id: the backend releases the old one when
-// it can, perhaps after the next try (L-RTY-05).
+// acquireLoop tries until success, an error, or the end of the budget. Tries share a lock id,
+// so that a try whose reply was lost is recognised. After an unknown outcome the next try uses
+// a new id, because the backend may release the old one at any time (L-RTY-05).
 func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireResult, error) {
 	req := AcquireRequest{Key: key, TTL: c.ttl, LockID: NewLockID()}
 	var uncertain error // of the last try that may have taken the lock

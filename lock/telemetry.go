@@ -32,11 +32,11 @@ const (
 	ResultFail EventResult = "fail"
 )
 
-// Event is one finished operation. Raw values are there only if IncludeRaw
-// allows them and DenyRaw does not forbid it.
+// Event is one finished operation. It holds raw values only if IncludeRaw allows them and
+// DenyRaw does not forbid them.
 //
-// In JSON the first five fields are always there, empty if they do not apply; key
-// and lockId only if they may be shown. See MarshalJSON for Code.
+// JSON always has the first five fields, empty if they do not apply, and key and lockId only if
+// they may be shown. See MarshalJSON for Code.
 type Event struct {
 	Type       EventType     `json:"type"`
 	KeyHash    string        `json:"keyHash"`    // if the call names a key
@@ -91,10 +91,10 @@ func WithHasher(h Hasher) TelemetryOption { return func(o *Observed) { o.hash = 
 // WithTelemetryClock sets the clock that measures durations.
 func WithTelemetryClock(c Clock) TelemetryOption { return func(o *Observed) { o.clock = c } }
 
-// Observed is a Store that reports what it does, on any Backend. The observer, the hasher and
-// the filter for raw values run in a goroutine of their own, so they can neither
-// delay nor change a result. If they fall more than 1024 events behind, further
-// events are dropped and counted; one whose observer or hasher panics is lost.
+// Observed is a Store that reports the calls to any Backend. The observer, the hasher and the
+// filter for raw values run in a goroutine of their own and cannot delay or change a result. If
+// they fall more than 1024 events behind, further events are dropped and counted; an event is
+// lost if its observer or hasher panics.
 type Observed struct {
 	backend  Backend
 	observer Observer
@@ -116,11 +116,9 @@ var (
 	_ FenceReader = (*Observed)(nil)
 )
 
-// WithTelemetry returns a backend that reports to o what it does, and that owns b:
-// close it, instead of b, after the last call. A nil observer observes nothing.
-//
-// What b lacks of a Store is ErrInvalidArgument when it is called, and Watch is
-// then without signals.
+// WithTelemetry returns a backend that reports to o and owns b: close it instead of b, after
+// the last call. A nil observer observes nothing. Methods of a Store that b lacks are
+// ErrInvalidArgument, and Watch then never signals.
 func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
 	if o == nil {
 		o = ObserverFunc(func(Event) {})
@@ -147,9 +145,8 @@ func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
 	return d
 }
 
-// Close closes the backend if it is a Closer, and delivers the waiting events,
-// both at most until ctx ends (ErrAborted). Later calls work as far as they do on
-// the closed backend, unobserved.
+// Close closes the backend if it is a Closer and delivers the waiting events, both at most
+// until ctx ends (ErrAborted). Later calls go to the closed backend, unobserved.
 func (o *Observed) Close(ctx context.Context) error {
 	var err error
 	if c, ok := o.backend.(Closer); ok {

@@ -43,7 +43,7 @@ func main() {
 
 // storeFlag is the flag that every command has.
 type storeFlag struct {
-	Store string `help:"Where the locks are: firestore://PROJECT/DATABASE, redis://HOST:PORT/DB, rediss:// for TLS, or postgres://USER@HOST:PORT/DB. A password that is not in it is taken from LOCK_PASSWORD." required:"" placeholder:"URL" env:"LOCK_STORE" secret:""`
+	Store string `help:"Store of the locks: firestore://PROJECT/DATABASE, redis://HOST:PORT/DB, rediss:// for TLS, or postgres://USER@HOST:PORT/DB. LOCK_PASSWORD holds the password if the URL does not." required:"" placeholder:"URL" env:"LOCK_STORE" secret:""`
 }
 
 // Check implements config.Checker.

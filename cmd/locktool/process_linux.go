@@ -11,10 +11,9 @@ var forwarded = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// process is a running command. It has a process group of its own, so that signals
-// reach what it starts. At a terminal it shares locktool's group instead: only that
-// may read from the terminal and is stopped by Ctrl-Z. The terminal then sends it the
-// signals of its keys itself.
+// process is a running command. It has a process group of its own, so that signals reach what
+// it starts. At a terminal it shares locktool's group, which alone may read from the terminal,
+// and the terminal sends it the signals of its keys.
 type process struct {
 	cmd        *exec.Cmd
 	atTerminal bool

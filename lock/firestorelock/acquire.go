@@ -12,9 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
-// maxConflicts is how often an attempt starts again because another process
-// changed the lock between the read and the commit. Each time somebody else
-// got ahead, so in practice the next read finds the lock held.
+// maxConflicts is how often an attempt starts again because another process changed the lock
+// between its read and its commit. Usually the next read finds the lock held.
 const (
 	maxConflicts = 8
 	maxRefusals  = 3
@@ -90,8 +89,8 @@ func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
 		}
 		seen := view{lock: docs[0], counter: docs[1], asked: asked}
 		if committing != nil && rpcCode(committing) == codes.FailedPrecondition && tried.sameAs(seen) {
-			// Not a conflict, it seems: the server refuses for another reason. Once
-			// may be chance, for a server may refuse before it shows why.
+			// Not a conflict, it seems: the server refuses for another reason. Once may be
+			// chance, because a server may refuse before its reads show why.
 			if refused++; refused == maxRefusals {
 				return a.resolve(ctx, committing, tried)
 			}
@@ -176,8 +175,8 @@ func (a *acquisition) decide(v view) (*grant, *lock.AcquireResult, error) {
 	return g, nil, nil
 }
 
-// ours is the answer of an earlier run of the same acquisition that did
-// commit, though its reply was lost.
+// ours is the answer if an earlier run of the same acquisition did commit, though its reply was
+// lost.
 func (a *acquisition) ours(stored storedLock, now instant) *lock.AcquireResult {
 	deadline := now.deadlineRead(stored, a.ttl)
 	a.remember(held{version: stored.updateTime, expiresAtMs: stored.expiresAtMs, serverEnd: stored.serverEnd(), deadline: deadline})
@@ -243,8 +242,8 @@ func (a *acquisition) commit(ctx context.Context, seen view, g grant) (*lock.Acq
 	return a.granted(g, written[0].UpdateTime), nil
 }
 
-// commitFirst is the first acquisition of a key: it has no counter yet, so the
-// place where SyncGuard 1.x kept it is read as well, all in one transaction.
+// commitFirst is the first acquisition of a key, which has no counter yet. One transaction also
+// reads the counter that SyncGuard 1.x may have kept.
 func (a *acquisition) commitFirst(ctx context.Context) (*lock.AcquireResult, error) {
 	var g *grant
 	var answer *lock.AcquireResult
@@ -317,13 +316,12 @@ func (a *acquisition) accept(ctx context.Context, res lock.AcquireResult) (lock.
 		return res, nil
 	}
 	released := a.b.releaseDetached(ctx, a.at, a.lockID)
-	return lock.AcquireResult{}, &lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: !released, Err: errLeaseOver}
+	return lock.AcquireResult{}, &lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: !released, Err: tasks.ErrLeaseOver}
 }
 
-// resolve finds out, when an error ends the attempt, whether a commit was applied
-// that failed before. If nobody can tell, the lease is released in the background, perhaps after the
-// caller's next try: that one must not have the same id, so the outcome is
-// called unknown.
+// resolve finds out, when an error ends the attempt, whether an earlier failed commit was
+// applied. If nobody can tell, the lease is released in the background, perhaps after the
+// caller's next try; the outcome is unknown, so that this try has another id.
 func (a *acquisition) resolve(ctx context.Context, err error, tried view) (lock.AcquireResult, error) {
 	var none lock.AcquireResult
 	if tried.lock == nil { // nothing was sent
@@ -357,5 +355,3 @@ func (a *acquisition) resolve(ctx context.Context, err error, tried view) (lock.
 	}
 	return none, &failure
 }
-
-const errLeaseOver lock.SafeError = "the lease was over before the reply arrived; use a longer ttl"

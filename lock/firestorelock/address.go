@@ -64,9 +64,8 @@ func (b *Backend) ids(given string) (key, base, counter string, err error) {
 	return key, base, counter, err
 }
 
-// checkBase refuses a path that is not a document path below the lock collection. What
-// is refused here Firestore or SyncGuard would refuse as well, or would
-// silently take for another key.
+// checkBase refuses what is not a document path below the lock collection: Firestore or
+// SyncGuard would refuse it too, or silently take it for another key.
 func (b *Backend) checkBase(base string) error {
 	segments := strings.Split(base, "/")
 	if slices.Contains(segments, "") {

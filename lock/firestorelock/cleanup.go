@@ -45,9 +45,8 @@ func (c *cleanups) done() {
 	c.running--
 }
 
-// considerCleanup deletes a lock that is long over, in the background. The
-// transaction reads and judges again: somebody may have acquired meanwhile.
-// Counters are never touched: a fence must outlive every lock.
+// considerCleanup deletes a lock that is long over, in the background. The transaction judges
+// again, because somebody may have acquired it. Counters stay: a fence must outlive every lock.
 func (b *Backend) considerCleanup(ctx context.Context, at address, s storedLock, now instant) {
 	if !b.cfg.CleanupInIsLocked || !isLongOver(s, now) || b.tasks.IsClosed() {
 		return

@@ -28,16 +28,16 @@ type KeyPolicy int
 const (
 	// RefuseKeys refuses them with ErrInvalidArgument.
 	RefuseKeys KeyPolicy = iota
-	// HashKeys stores them under a hash. Processes with another policy, and
-	// SyncGuard, refuse such keys, so they cannot disagree about a lock.
+	// HashKeys stores them under a hash. SyncGuard, and processes that refuse such keys, never
+	// take these locks, so nobody disagrees about one.
 	HashKeys
 )
 
 // Config is the configuration of a Backend. The zero value is valid.
 type Config struct {
-	// Collection and FenceCollection name the collections of locks and of fence
-	// counters; nil: DefaultCollection and DefaultFenceCollection. A name that is
-	// set but empty is ErrInvalidArgument: usually the variable it came from is unset.
+	// Collection and FenceCollection name the collections of locks and of fence counters; nil:
+	// DefaultCollection and DefaultFenceCollection. An empty name is ErrInvalidArgument:
+	// usually its variable is unset.
 	Collection, FenceCollection *string
 
 	// CleanupInIsLocked lets IsLocked delete, in the background, locks that
@@ -52,10 +52,9 @@ type Config struct {
 	// Clock is set.
 	DisableServerTimeGuard bool
 
-	// MaxClockSkew is the skew between the local and the server's clock from which
-	// Acquire and Extend refuse with a lock.ClockSkewError, as far as the server's
-	// answers prove it. 0: lock.SkewBlock. Negative, or without the server-time
-	// guard: never.
+	// MaxClockSkew is the proven skew between the local and the server's clock from which
+	// Acquire and Extend refuse with a lock.ClockSkewError. 0: lock.SkewBlock. Negative, or
+	// without the server-time guard: never.
 	MaxClockSkew time.Duration
 
 	Clock  lock.Clock   // nil: the machine's
@@ -63,9 +62,8 @@ type Config struct {
 	Hasher lock.Hasher  // of keys and ids in Info and logs; nil: lock.HashKey
 }
 
-// Backend is a lock.Backend on Firestore. It is safe for concurrent use; make
-// one per client and share it, for it remembers the versions of the locks it
-// holds.
+// Backend is a lock.Backend on Firestore. It is safe for concurrent use. Make one per client
+// and share it, because it remembers the versions of the locks it holds.
 type Backend struct {
 	client *firestore.Client
 	locks  *firestore.CollectionRef
@@ -142,8 +140,8 @@ func orDefault(name *string, byDefault string) string {
 	return *name
 }
 
-// checkCollections refuses names that are not collection paths, and two paths of
-// which one is the other or leads to it: documents of both would mix.
+// checkCollections refuses names that are not collection paths, and two paths of which one is
+// or contains the other: their documents would mix.
 func checkCollections(locks, fences string) error {
 	if locks == "" {
 		return lock.Invalid("Collection is empty; name a collection, or leave it nil for \"locks\"")

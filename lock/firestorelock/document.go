@@ -20,10 +20,9 @@ const (
 	fieldKeyDebug   = "keyDebug"
 )
 
-// fieldLease is ours alone: {ttlMs, expiresAtMs}, the length of the lease and the
-// end that was written with it. SyncGuard drops it when it takes the lock and leaves
-// it when it extends; the end then differs from the document's, and the length
-// counts no more.
+// fieldLease is ours alone: {ttlMs, expiresAtMs}, the length of the lease and the end written
+// with it. SyncGuard drops it when it takes the lock, and keeps it when it extends: then the
+// ends differ, and the length no longer counts.
 const (
 	fieldLease = "lease"
 	fieldTTL   = "ttlMs"
@@ -73,8 +72,8 @@ func counterFields(fence lock.Fence, key string) map[string]any {
 	return map[string]any{fieldFence: string(fence), fieldKeyDebug: key}
 }
 
-// storedLock is a lock document as read. Foreign writers may have put anything
-// there: what cannot be read is absent, and malformed says what is wrong.
+// storedLock is a lock document as read. What other writers left unreadable is absent, and
+// malformed says what is wrong.
 type storedLock struct {
 	lockID       string
 	key          string
@@ -176,8 +175,8 @@ func decodeFence(raw any) (int64, error) {
 	return n, nil
 }
 
-// integer reads an integer or an integral double. SyncGuard stores an end beyond
-// all of int64 if it is asked for such a ttl: that is the last moment there is.
+// integer reads an integer or an integral double. SyncGuard stores an end beyond int64 for a
+// huge ttl: that is the last possible moment.
 func integer(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -197,9 +196,8 @@ func integer(v any) (int64, bool) {
 	}
 }
 
-// overwrite turns a whole document into updates of an existing one: the wanted
-// fields are set and all others removed. Unlike a plain overwrite, an update
-// can carry a version as its precondition.
+// overwrite turns a whole document into updates of an existing one. Unlike a plain overwrite,
+// an update can have a version as its precondition.
 func overwrite(old, wanted map[string]any) []firestore.Update {
 	updates := make([]firestore.Update, 0, len(wanted))
 	for name, value := range wanted {

@@ -44,8 +44,8 @@ func classify(ctx context.Context, err error) *lock.Error {
 	return &lock.Error{Code: lockCode(code, err), Err: rpcError{code, err}}
 }
 
-// awaitDeadline waits for the end of a context whose deadline has passed. gRPC goes
-// by the clock, and may fail a call before the context's own timer has run.
+// awaitDeadline waits for the end of a context whose deadline has passed: gRPC may fail a call
+// before the context's own timer runs.
 func awaitDeadline(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
 	if !ok || time.Now().Before(deadline) {

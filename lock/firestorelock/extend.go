@@ -35,9 +35,9 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 	return res, nil
 }
 
-// extend updates the version this backend wrote, if it remembers it; else, or
-// if that version is gone, a transaction decides. Making an extension twice
-// does no harm, so an unknown outcome is simply made again.
+// extend updates the version this backend wrote, if it remembers it; otherwise, or if that
+// version is gone, a transaction decides. Extending twice does no harm, so an unknown outcome
+// is retried.
 func (b *Backend) extend(ctx context.Context, t target, ttl time.Duration) (lock.ExtendResult, error) {
 	if err := b.checkSkew(); err != nil {
 		return lock.ExtendResult{}, err

@@ -33,9 +33,8 @@ func (b *Backend) follow(ctx context.Context, key string) error {
 	}
 }
 
-// Close waits for background work, at most until ctx ends (ErrAborted). The
-// client stays open. Locks stay held; calls still work, but nothing optional
-// is started any more.
+// Close waits for background work, at most until ctx ends (ErrAborted). The client stays open
+// and locks stay held. Calls still work, but start nothing optional.
 func (b *Backend) Close(ctx context.Context) error {
 	b.waiters.Close()
 	return b.tasks.Close(ctx)

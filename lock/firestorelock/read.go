@@ -76,9 +76,8 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 	return info, nil
 }
 
-// List describes the live locks, in the order of their document ids. It reads
-// the whole lock collection, live or not, and does not see nested locks.
-// RawInfo.Info alone is fit for printing.
+// List describes the live locks in the order of their document ids. It reads the whole lock
+// collection, and does not see nested locks. Print only RawInfo.Info.
 func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 	if ctx.Err() != nil {
 		return nil, lock.AbortedBy(ctx).At("list", "", "")
@@ -121,9 +120,8 @@ func (b *Backend) lookupAt(ctx context.Context, at address, lockID string) (*loc
 	return b.describe(s), nil
 }
 
-// lookupID searches a lock by its id and writes nothing, whatever it finds. Of two
-// live documents with one id either may be somebody else's: that is an error, not a
-// guess.
+// lookupID searches a lock by its id and writes nothing. Two live documents with one id are an
+// error: either may be somebody else's.
 func (b *Backend) lookupID(ctx context.Context, lockID string) (*lock.RawInfo, error) {
 	asked := b.clock.Now()
 	docs, err := b.byID(lockID).Documents(ctx).GetAll()

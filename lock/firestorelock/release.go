@@ -33,10 +33,9 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 	return res, nil
 }
 
-// release deletes the version this backend wrote, if it remembers it; else, or
-// if that version is gone, a transaction decides. A release waits for others of
-// the same id: one whose reply was lost would take their deed for its own
-// (L-REL-05).
+// release deletes the version this backend wrote, if it remembers it; otherwise, or if that
+// version is gone, a transaction decides. Releases of one id go one by one: one whose reply was
+// lost would take another's deletion for its own (L-REL-05).
 func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, error) {
 	done, err := b.releasing.take(ctx, t.lockID)
 	if err != nil {
@@ -71,10 +70,9 @@ type lostReply struct {
 	serverEnd   time.Time // zero if unknown
 }
 
-// explains reports whether our own commit deleted a lock that is gone. Once
-// the lease is no longer live others may take the lock, and its absence proves
-// nothing. With the server-time guard the server's clock alone decides: the local one
-// may have been set since.
+// explains reports whether our own commit deleted a lock that is gone. After the lease others
+// may take the lock, so its absence proves nothing. With the server-time guard only the
+// server's clock decides, because the local one may have been set.
 func (l lostReply) explains(now instant) bool {
 	at := now.local
 	if !now.server.IsZero() {
@@ -90,9 +88,9 @@ func (l lostReply) failure(ctx context.Context, err error) error {
 	return withUnknownOutcome(classify(ctx, err), l.possible)
 }
 
-// releaseInTransaction reads, compares and deletes. If the id is gone although
-// nobody else may have taken the lock, an earlier commit whose reply was lost
-// did it, and the lock counts as released.
+// releaseInTransaction reads, compares and deletes. If the id is gone although nobody else may
+// have taken the lock, an earlier commit with a lost reply deleted it, and the lock counts as
+// released.
 func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostReply) (lock.ReleaseResult, error) {
 	for round := 0; ; round++ {
 		var f found
@@ -159,9 +157,8 @@ func (b *Backend) releaseInBackground(ctx context.Context, at address, lockID st
 	}()
 }
 
-// releaseDetached releases a lease that nobody will use, whether or not the
-// caller is still there. A failure leaves the lock to its ttl, or to a release
-// that takes effect late.
+// releaseDetached releases a lease that nobody will use, even if the caller is gone. If it
+// fails, the lock ends with its ttl, or with a release that takes effect late.
 func (b *Backend) releaseDetached(ctx context.Context, at address, lockID string) (released bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tasks.DetachedTimeout)
 	defer cancel()

@@ -37,9 +37,8 @@ func (b *Backend) targetOf(ref lock.Ref) (target, error) {
 	return target{lockID: ref.LockID, at: &at}, nil
 }
 
-// known returns what is remembered of the target, if that is enough to act
-// without reading: the version of a lease that is live by the local clock, and by the
-// server's as far as that is known.
+// known returns what is remembered of the target, if that is enough to act without reading: the
+// lease is live by the local clock, and by the server's as far as it is known.
 func (b *Backend) known(t target) (held, bool) {
 	if t.at == nil {
 		return held{}, false
@@ -49,8 +48,8 @@ func (b *Backend) known(t target) (held, bool) {
 	return h, ok && h.base == t.at.base && lock.IsLive(h.expiresAtMs, now.local.UnixMilli()) && !now.isPast(h.serverEnd)
 }
 
-// forgetGone forgets a lease that is not where it should be. Looked for at another
-// key it is as live as it was.
+// forgetGone forgets a lease that is not where it should be. One that was looked for at another
+// key may still live.
 func (b *Backend) forgetGone(t target) {
 	if h, ok := b.leases.Get(t.lockID); ok && (t.at == nil || t.at.base == h.base) {
 		b.leases.Forget(t.lockID)
@@ -100,8 +99,8 @@ func (b *Backend) byID(lockID string) firestore.Query {
 	return b.locks.Where(fieldLockID, "==", lockID)
 }
 
-// judge picks the live document of a lock id. Copies of one id are somebody's
-// mistake: with two live ones nothing is certain and nothing is touched.
+// judge picks the live document of a lock id. If two are live, either may be somebody else's,
+// and none is touched.
 func (b *Backend) judge(docs []*firestore.DocumentSnapshot, lockID string, now instant) found {
 	f := found{reason: lock.ReasonNotFound, now: now}
 	var hits, live int

@@ -8,16 +8,14 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// DialOption lets a backend see how often its client sends a commit. Dial the
-// client's connection with it: option.WithGRPCDialOption(firestorelock.DialOption()).
+// DialOption lets a backend see how often its client sends a commit. Dial the client's
+// connection with it: option.WithGRPCDialOption(firestorelock.DialOption()).
 //
-// The client library resends a commit on its own when the connection breaks,
-// and reports only the last outcome. For a delete with a version precondition that
-// is "wrong version" if the first sending was applied, as if somebody else had
-// deleted the lock. Without the option every commit counts as sent once: a release
-// that was applied may then be reported as OK=false, and a failed acquisition
-// whose lock may still appear as one whose outcome is known. The backend logs one
-// warning.
+// The client library resends a commit when the connection breaks and reports only the last
+// outcome. For a delete whose first sending was applied that is "wrong version", as if somebody
+// else had deleted the lock. Without the option every commit counts as sent once, and the
+// backend logs one warning: it may report an applied release as OK=false, and an acquisition
+// whose lock may still appear as one of known outcome.
 func DialOption() grpc.DialOption { return grpc.WithStatsHandler(sendStats{}) }
 
 // commitMethod is the one RPC whose sendings count.
@@ -40,8 +38,8 @@ func (c *sendCounter) restart() { c.sent.Store(0) }
 // repeated reports whether a commit was sent more than once.
 func (c *sendCounter) repeated() bool { return c.sent.Load() > 1 }
 
-// noteSends warns, once, of a client that does not count sendings: a commit
-// succeeded, so it was sent.
+// noteSends warns once of a client that does not count sendings: it counted none of a commit
+// that succeeded.
 func (b *Backend) noteSends(c *sendCounter) {
 	if c.sent.Load() == 0 && b.logged.first("no DialOption") {
 		b.log.Warn("repeated commits cannot be recognised; dial the Firestore client with firestorelock.DialOption")

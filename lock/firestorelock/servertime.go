@@ -26,8 +26,8 @@ func (b *Backend) instantOf(asked, readTime time.Time) instant {
 	return now
 }
 
-// instantSeen is an instant of which the server told by itself, perhaps late: it
-// teaches nothing about its clock.
+// instantSeen is an instant that the server reported by itself, perhaps late, so it teaches
+// nothing about the server's clock.
 func (b *Backend) instantSeen(readTime time.Time) instant {
 	now := b.clock.Now()
 	i := instant{asked: now, local: now}
@@ -101,10 +101,9 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// serverEndOf is when, by the server's clock, a lease is over for everybody whose
-// document was written at updateTime to last ttl (L-END-01). Its holder stops the
-// tolerance sooner, by its own clock and counted from before the write was sent:
-// its time is over first, whatever either clock shows.
+// serverEndOf is when, by the server's clock, a lease written at updateTime to last ttl is over
+// for everybody (L-END-01). Its holder stops the tolerance sooner, counted by its own clock
+// from before the write was sent.
 func serverEndOf(updateTime time.Time, ttl time.Duration) time.Time {
 	return updateTime.Add(ttl).Add(lock.Tolerance) // in two steps: the sum may be no Duration
 }
@@ -114,9 +113,9 @@ func (i instant) isPast(end time.Time) bool {
 	return !end.IsZero() && i.server.After(end)
 }
 
-// serverClock estimates the server's clock between its answers, from the time
-// of a read or commit and the local moment its reply arrived. It is late by the way of
-// the reply, never early unless the server's clock is set back.
+// serverClock estimates the server's clock between its answers, from the time in one and the
+// local moment it arrived. The estimate is late by the way of the reply, and never early unless
+// the server's clock is set back.
 type serverClock struct {
 	mu     sync.Mutex
 	server time.Time
@@ -143,9 +142,9 @@ func (c *serverClock) at(local time.Time) (server time.Time, late time.Duration)
 	return c.server.Add(local.Sub(c.local)), c.local.Sub(c.asked)
 }
 
-// checkSkew refuses with a *lock.ClockSkewError if the local clock is known to be
-// wrong: as far as the last answer of the server and the time since, by the
-// monotonic clock, prove it. A clock that was set since is noticed without a request.
+// checkSkew refuses with a *lock.ClockSkewError if the server's last answer, and the monotonic
+// clock since, prove that the local clock is wrong. It needs no request to notice a clock that
+// was set.
 func (b *Backend) checkSkew() error {
 	if !b.guarded || b.maxSkew < 0 {
 		return nil
@@ -163,6 +162,6 @@ func (b *Backend) checkSkew() error {
 	return &lock.Error{Code: lock.CodeInternal, Err: &lock.ClockSkewError{Offset: offset, Uncertainty: uncertainty, Limit: b.maxSkew}}
 }
 
-// cleanupAge is how long a lock must be over before anybody may delete it in
-// passing: the tolerance, and as much again.
+// cleanupAge is how long a lock must be over before anybody may delete it in passing: twice the
+// tolerance.
 const cleanupAge = 2 * lock.Tolerance

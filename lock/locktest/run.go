@@ -14,8 +14,8 @@ import (
 
 const ttl = 30 * time.Second
 
-// Run checks a backend against the contract. newBackend must return a working
-// backend that tells the time by the given clock.
+// Run checks a backend against the contract. newBackend must return a working backend that
+// tells the time by the given clock.
 func Run(t *testing.T, newBackend func(*testing.T, lock.Clock) lock.Backend) {
 	for _, rule := range rules {
 		t.Run(rule.name, func(t *testing.T) {
@@ -25,10 +25,8 @@ func Run(t *testing.T, newBackend func(*testing.T, lock.Clock) lock.Backend) {
 	}
 }
 
-// RunServerTime checks a backend whose store tells the time against the same rules
-// as Run. Where expiry matters it waits for it, a few seconds in all: the rules run
-// side by side. The store's clock must agree with this machine's within skew, as that
-// of a store on this machine does.
+// RunServerTime is Run for a backend whose store tells the time: it waits for leases to end, a
+// few seconds in all. The store's clock must agree with this machine's within skew.
 func RunServerTime(t *testing.T, newBackend func(*testing.T) lock.Backend, skew time.Duration) {
 	var all sync.WaitGroup
 	for _, rule := range rules {
@@ -519,9 +517,8 @@ func releaseWrongKey(s *suite) {
 	s.is("release with the right key", s.release(lock.Ref{LockID: res.LockID, Key: key}).OK, true)
 }
 
-// L-REL-03, L-EXT-01, L-DUP-02: one id on two keys. A call with the key means that
-// lock; a call without one means neither while both live, and a lookup says so
-// (L-DUP-03).
+// L-REL-03, L-EXT-01, L-DUP-02, L-DUP-03: one id on two keys. A call with a key means that
+// lock; without one it means neither while both live, and a lookup says so.
 func sharedID(s *suite) {
 	left, right, id := s.key("left"), s.key("right"), lock.NewLockID()
 	for _, key := range []string{left, right} {

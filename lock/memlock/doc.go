@@ -1,9 +1,6 @@
-// Package memlock keeps leases in the memory of one process, under the same
-// contract as firestorelock: for tests, and for programs that run once.
+// Package memlock keeps leases in the memory of one process: for tests, and for programs that
+// run once. Its fences start again with the process, so do not pass them to a resource that
+// outlives it.
 //
-// It excludes goroutines of this process only, and its fences start again when
-// the process does: do not let them reach a resource that outlives it.
-//
-// It must not import a store, nor anything of this module but the lock
-// package.
+// It must not import a store, nor anything of this module but the lock package.
 package memlock

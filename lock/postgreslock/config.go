@@ -23,17 +23,17 @@ const (
 
 // Config is the configuration of a Backend. The zero value is valid.
 type Config struct {
-	// Table and FenceTable name the tables of locks and of fence counters, in the
-	// first schema of the search path; nil: DefaultTable and DefaultFenceTable. A name is
-	// at most 40 lower-case letters, digits and underscores.
+	// Table and FenceTable name the tables of locks and of fence counters, in the first schema
+	// of the search path; nil: DefaultTable and DefaultFenceTable. A name has at most 40
+	// lower-case letters, digits and underscores.
 	Table, FenceTable *string
 
 	Logger *slog.Logger // nil: slog.Default()
 	Hasher lock.Hasher  // of keys and ids in Info and logs; nil: lock.HashKey
 }
 
-// Backend is a lock.Store on PostgreSQL. It is safe for concurrent use; make one per
-// pool and share it, for its waiters share one listening connection.
+// Backend is a lock.Store on PostgreSQL. It is safe for concurrent use. Make one per pool and
+// share it, because its waiters share one listening connection.
 type Backend struct {
 	pool *pgxpool.Pool
 	sql  statements
@@ -51,9 +51,8 @@ var (
 	_ lock.Waiter = (*Backend)(nil)
 )
 
-// New returns a backend on a pool, which stays the caller's to close, after the backend.
-// The schema must be there: see Migrate. A nil pool and impossible table names are
-// ErrInvalidArgument.
+// New returns a backend on a pool, which the caller closes after the backend. The schema must
+// exist: see Migrate. A nil pool and impossible table names are ErrInvalidArgument.
 func New(pool *pgxpool.Pool, cfg Config) (*Backend, error) {
 	if pool == nil {
 		return nil, lock.Invalid("pool is nil; pass a *pgxpool.Pool")
@@ -76,9 +75,9 @@ func New(pool *pgxpool.Pool, cfg Config) (*Backend, error) {
 	return b, nil
 }
 
-// Close ends the listening connection and waits for background work, at most until ctx
-// ends (ErrAborted). The pool stays open and locks stay held; calls still work, but nothing
-// optional is started any more.
+// Close ends the listening connection and waits for background work, at most until ctx ends
+// (ErrAborted). The pool stays open and locks stay held. Calls still work, but start nothing
+// optional.
 func (b *Backend) Close(ctx context.Context) error {
 	b.waiters.Close()
 	b.listener.close()
@@ -111,7 +110,7 @@ func tablesOf(cfg Config) (tables, error) {
 		*field.to = *field.set
 	}
 	if t.locks == t.fences {
-		return t, lock.Invalid("Table and FenceTable are one table; use two")
+		return t, lock.Invalid("Table and FenceTable are the same; use two tables")
 	}
 	return t, nil
 }

@@ -102,16 +102,14 @@ func (s state) lockCode() lock.Code {
 	}
 }
 
-// isConflict tells whether the server gave up on a transaction, so that nothing of it
-// was applied, because of others at the same time.
+// isConflict tells whether the server rolled a transaction back because of concurrent ones.
 func isConflict(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == stateConflict || pg.Code == stateDeadlock)
 }
 
-// mayHaveApplied tells whether a statement that was sent and failed so can have taken
-// effect, or can still do so. What the server refuses with an error is rolled back; a
-// session that it ends may have committed first.
+// mayHaveApplied tells whether a statement that was sent and failed may take effect. What the
+// server refuses is rolled back, but a session that it ends may have committed first.
 func mayHaveApplied(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

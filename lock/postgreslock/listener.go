@@ -25,20 +25,20 @@ const (
 	reconnectMax = 5 * time.Second
 )
 
-// Statements of the listening connection. The advisory lock of a key, shared, says that
-// somebody waits: the trigger in schema.sql tries it.
+// Statements of the listening connection. A shared advisory lock of the key says that somebody
+// waits; the trigger in schema.sql tries it.
 const (
 	followSQL   = "SELECT pg_try_advisory_lock_shared(1819239275, hashtext($1))"
 	unfollowSQL = "SELECT pg_advisory_unlock_shared(1819239275, hashtext($1))"
 )
 
-// heldAt and freeAt are when a lock was held and when it went, in time that fences
-// tell: of one key, commits come in no order of the server's clock.
+// heldAt and freeAt are when a lock was held and when it went. Fences order them, because
+// commits of one key may not follow the server's clock.
 func heldAt(fence int64) time.Time { return time.Unix(fence, 0) }
 func freeAt(fence int64) time.Time { return time.Unix(fence, 1) }
 
-// listener hears of releases, by whatever process, on one connection of its own: a pool
-// that is used up does not keep it from telling who waits.
+// listener hears of any process's releases on a connection of its own, so that a used-up pool
+// does not silence it.
 type listener struct {
 	mu      sync.Mutex
 	keys    map[string]string // followed, by the name in notifications
@@ -134,7 +134,7 @@ func (b *Backend) listen() {
 		}
 		pause := pauses.NextBackOff()
 		if err != nil {
-			b.log.Warn("listening for releases failed; waiting acquisitions poll",
+			b.log.Warn("listening for releases failed; waiters poll until it works again",
 				slog.Any("err", classify(context.Background(), err)), slog.Duration("retry_in", pause))
 		}
 		for end := time.Now().Add(pause); time.Now().Before(end); {
@@ -225,8 +225,8 @@ func (b *Backend) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, cfg.ConnConfig)
 }
 
-// beginFollowing asks for notifications of a key. Of a release before that nobody was
-// notified, so the lock is looked at once.
+// beginFollowing asks for notifications of a key, and looks at the lock once, for a release
+// before that.
 func (b *Backend) beginFollowing(ctx context.Context, conn *pgx.Conn, key string) (ok bool, err error) {
 	if err := conn.QueryRow(ctx, followSQL, key).Scan(&ok); err != nil || !ok {
 		return false, err

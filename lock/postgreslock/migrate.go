@@ -8,15 +8,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Schema is the migration: what Migrate runs for the default tables. It may run any
-// number of times.
+// Schema is what Migrate runs for the default tables. It may run any number of times.
 //
 //go:embed schema.sql
 var Schema string
 
-// Migrate makes the tables, functions and the trigger that a Backend with the same
-// configuration needs, as far as they are missing. It needs the right to create them, which
-// a Backend does not.
+// Migrate creates the missing tables, functions and trigger that a Backend with the same
+// configuration needs. It needs the right to create them; a Backend does not.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
 	t, err := tablesOf(cfg)
 	if err != nil {

@@ -10,10 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-const (
-	errPoolExhausted lock.SafeError = "no connection of the pool became free in time; raise the pool's MaxConns"
-	errLateAnswer    lock.SafeError = "the lease was over before the answer came"
-)
+const errPoolExhausted lock.SafeError = "no connection of the pool became free in time; raise the pool's MaxConns"
 
 // row is a stored lock as it was at a time of the server.
 type row struct {
@@ -29,8 +26,8 @@ func (r row) answer(asked time.Time) answer {
 	return answer{statusDone, []int64{statusDone, r.fence, r.expiresAtMs, r.expiresAtMs*1e3 - r.nowUs}, asked}
 }
 
-// read runs a query for stored locks. A connection that was lost is tried again once: a
-// pool notices late that the server has restarted.
+// read runs a query for stored locks. It retries a lost connection once, because a pool notices
+// late that the server has restarted.
 func (b *Backend) read(ctx context.Context, sql string, args ...any) ([]row, error) {
 	bounded, cancel := context.WithTimeout(ctx, b.tasks.Patience)
 	defer cancel()
@@ -142,8 +139,8 @@ func (b *Backend) live(ctx context.Context, sql string, args ...any) ([]lock.Raw
 	return list, nil
 }
 
-// CheckClock implements lock.ClockChecker. No lock depends on the local clock; a wrong one
-// makes helpers wait longer than needed for a lock that expires.
+// CheckClock implements lock.ClockChecker. No lock depends on the local clock; a wrong one only
+// makes helpers wait longer for a lock that expires.
 func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 	report, err := lock.MeasureClock(lock.SystemClock(), func() (time.Time, error) {
 		var nowUs int64
@@ -164,8 +161,8 @@ func storable(key string) error {
 	return nil
 }
 
-// CheckDurability returns what of the server's settings may let it lose commits, and so
-// issue a fence twice; nothing if all is well. Call it at start and log what it says.
+// CheckDurability returns the server's settings with which it may lose commits and so issue a
+// fence twice. Call it at start and log what it says.
 func (b *Backend) CheckDurability(ctx context.Context) (warnings []string, err error) {
 	var fsync, fullPages, local, unlogged bool
 	var standbys int

@@ -39,8 +39,8 @@ type answer struct {
 	sent   time.Time // when it was asked
 }
 
-// lease reads the answer of statusDone and statusHeld. The holder stops at the
-// deadline: so long after the question as the server said, in its answer, is left.
+// lease reads the answer of statusDone and statusHeld. The deadline is what the server said is
+// left, counted from before the question.
 func (a answer) lease() (fence, expiresAtMs int64, deadline time.Time) {
 	return a.values[1], a.values[2], a.sent.Add(time.Duration(a.values[3]) * time.Microsecond)
 }
@@ -72,9 +72,8 @@ func (b *Backend) call(ctx context.Context, sql string, args ...any) (answer, er
 	}
 }
 
-// ask sends one statement; anew tells that the server has rolled it back before, as it
-// does in sessions whose transactions are serializable. sent tells whether a connection was
-// there to send it on.
+// ask sends one statement. anew says that the server rolled it back before, as it does in
+// serializable sessions. sent tells whether there was a connection to send it on.
 func (b *Backend) ask(ctx context.Context, anew bool, sql string, args []any) (a answer, sent bool, err error) {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
@@ -146,7 +145,7 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	lock.WarnOfFence(b.log, b.hash, key, number)
 	if !time.Now().Before(deadline) {
 		b.giveUp(ctx, key, req.LockID)
-		return fail(&lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: true, Err: errLateAnswer})
+		return fail(&lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: true, Err: tasks.ErrLeaseOver})
 	}
 	b.remember(req.LockID, deadline)
 	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, ExpiresAtMs: expiresAtMs, Deadline: deadline}, nil
@@ -163,8 +162,8 @@ func (b *Backend) contended(key string, fence, expiresAtMs int64) lock.AcquireRe
 	return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: expiresAtMs}
 }
 
-// resolve finds out what became of an acquisition that failed after it may have been
-// sent. What cannot be told apart is released in the background.
+// resolve finds out what became of an acquisition that failed after it may have been sent. If
+// it cannot tell, it releases in the background.
 func (b *Backend) resolve(ctx context.Context, key, lockID string, failed error) (answer, error) {
 	e, ok := errors.AsType[*lock.Error](failed)
 	if !ok || !e.OutcomeUnknown {
@@ -189,8 +188,8 @@ func (b *Backend) resolve(ctx context.Context, key, lockID string, failed error)
 	return seen[0].answer(asked), nil
 }
 
-// giveUp releases, in the background, a lease that nobody will use. The server may still
-// be at work on the statement that takes it, so it tries more than once.
+// giveUp releases a lease that nobody will use, in the background. The server may still be
+// executing the acquisition, so it tries more than once.
 func (b *Backend) giveUp(ctx context.Context, key, lockID string) {
 	b.tasks.Background(ctx, func(ctx context.Context) {
 		for range giveUpTries {
@@ -224,8 +223,8 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 	}
 	a, err := b.call(ctx, b.sql.release, key, ref.LockID)
 	if isLost(ctx, err) {
-		// The first one may have deleted it. While its lease lasts nobody else takes it
-		// over, so a lock that is gone by then was released by it.
+		// The first call may have deleted it. Nobody else can take it over while its lease
+		// lasts, so if it is gone by then, the first call released it.
 		first := err
 		if a, err = b.callAgain(ctx, b.sql.release, key, ref.LockID); err == nil && a.status != statusDone {
 			if deadline, _ := b.leases.Get(ref.LockID); !time.Now().Before(deadline) {
@@ -275,8 +274,8 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 	return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline, Repeated: repeated}, nil
 }
 
-// callAgain makes a call again whose answer was lost. If it fails, too, the first one may
-// have taken effect, whatever became of the second.
+// callAgain repeats a call whose answer was lost. If it fails too, the first one may have taken
+// effect.
 func (b *Backend) callAgain(ctx context.Context, sql string, args ...any) (answer, error) {
 	a, err := b.call(ctx, sql, args...)
 	if e, ok := errors.AsType[*lock.Error](err); ok {
@@ -285,8 +284,7 @@ func (b *Backend) callAgain(ctx context.Context, sql string, args ...any) (answe
 	return a, err
 }
 
-// isLost tells whether a call may have taken effect although its answer did not come, and
-// may be made again.
+// isLost tells whether a call may have taken effect without an answer, and may be repeated.
 func isLost(ctx context.Context, err error) bool {
 	e, ok := errors.AsType[*lock.Error](err)
 	return ok && e.OutcomeUnknown && ctx.Err() == nil

@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
-// indexRetention is how long the index remembers an id after its lock is over, so that
-// its holder is told that it expired, and not that there was none.
+// indexRetention is how long the index remembers an id after its lock is over, so that its
+// holder is told "expired" instead of "not found".
 const indexRetention = time.Minute
 
 // Acquire implements lock.Backend.
@@ -75,7 +75,7 @@ func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
 	}
 	if res.OK && !time.Now().Before(res.Deadline) { // L-ACQ-07
 		a.giveBack(ctx)
-		return none, &lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: true, Err: errLeaseOver}
+		return none, &lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: true, Err: tasks.ErrLeaseOver}
 	}
 	return res, nil
 }
@@ -125,7 +125,7 @@ func (a *acquisition) judge(reply any, asked time.Time) (lock.AcquireResult, err
 		a.b.waiters.ListenSoon(a.key)
 		return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: old.ExpiresAtMs}, nil
 	}
-	return none, lock.Internal(fmt.Sprintf("the acquire script answered a %T", reply))
+	return none, lock.Internal(fmt.Sprintf("acquire script returned an unexpected %T", reply))
 }
 
 // giveBack releases, in the background, a lease that nobody was told of.
@@ -135,9 +135,9 @@ func (a *acquisition) giveBack(ctx context.Context) {
 	})
 }
 
-// lifetimes are a lease, how long its lock's key is there, and how long the index knows
-// it, as arguments of scripts. Redis keeps a key through the millisecond of its end, in
-// which the lock is not live any more.
+// lifetimes are the length of a lease, of its lock's key and of the index entry, as arguments
+// of scripts. Redis keeps a key through the millisecond of its end, when the lock is already
+// over.
 func lifetimes(ttl time.Duration) (lease, life, retention string) {
 	ms := ttl.Milliseconds()
 	format := func(ms int64) string { return strconv.FormatInt(ms, 10) }
@@ -175,8 +175,8 @@ func (b *Backend) persist(ctx context.Context, ask func(context.Context) (any, e
 	}
 }
 
-// call is tasks.Call, unless nobody can end the call early: then it needs no goroutine
-// of its own, and the client's timeouts bound it.
+// call is tasks.Call. If ctx cannot end, it needs no goroutine of its own, and the client's
+// timeouts bound it.
 func call[T any](ctx context.Context, b *Backend, operation func(context.Context) (T, error), late func(T)) (T, error) {
 	if ctx.Done() != nil {
 		return tasks.Call(ctx, &b.tasks, operation, late)

@@ -20,8 +20,8 @@ import (
 // DefaultPrefix begins the keys of locks, as SyncGuard's do.
 const DefaultPrefix = "syncguard"
 
-// maxPrefixBytes leaves room for the longest key, twice the prefix and the rest of a
-// counter's name within the 974 bytes up to which SyncGuard does not hash.
+// maxPrefixBytes leaves room for the longest key and a counter's name, with the prefix twice,
+// within the 974 bytes up to which SyncGuard does not hash.
 const maxPrefixBytes = 200
 
 // DefaultReplicaTimeout is how long an acquisition waits for replicas.
@@ -29,29 +29,27 @@ const DefaultReplicaTimeout = time.Second
 
 // Config says where the locks are. The zero value suits SyncGuard's defaults.
 type Config struct {
-	// Prefix begins every key; nil is DefaultPrefix. In a Redis Cluster all keys must be
-	// in one slot: put a hash tag into it, such as "{locks}". Locks with different
-	// prefixes know nothing of each other.
+	// Prefix begins every key; nil is DefaultPrefix. Locks with different prefixes are
+	// independent. In a Redis Cluster all keys must be in one slot: put a hash tag into it,
+	// such as "{locks}".
 	Prefix *string
 
-	// Replicas is how many replicas must have a lease before it is handed out (WAIT). 0,
-	// the default, waits for none: then a failover may forget the newest leases and their
-	// fences. Fewer within ReplicaTimeout are ErrServiceUnavailable. Not for Redis
-	// Cluster.
+	// Replicas is how many replicas must have a lease before it is granted (WAIT); fewer within
+	// ReplicaTimeout are ErrServiceUnavailable. With 0, the default, a failover may forget the
+	// newest leases and their fences. Not for Redis Cluster.
 	Replicas       int
 	ReplicaTimeout time.Duration // 0: DefaultReplicaTimeout
 
-	// SkipDurabilityCheck leaves out the check at the start that warns of settings of the
-	// server with which fences may repeat. CheckDurability makes it at any time.
+	// SkipDurabilityCheck skips the check by New for server settings that let fences repeat.
+	// CheckDurability makes it at any time.
 	SkipDurabilityCheck bool
 
 	Logger *slog.Logger // nil: slog.Default
 	Hasher lock.Hasher  // of keys and ids in Info and logs; nil: lock.HashKey
 }
 
-// Backend is a lock.Store on Redis. It is safe for concurrent use; make one per client
-// and share it, for those who wait for a lock of the same backend are woken in their
-// order.
+// Backend is a lock.Store on Redis. It is safe for concurrent use. Make one per client and
+// share it, because it wakes its waiters in their order.
 type Backend struct {
 	client redis.UniversalClient
 	prefix string // without a colon at its end
@@ -71,9 +69,9 @@ var (
 	_ lock.Waiter = (*Backend)(nil)
 )
 
-// New returns a backend on a client, which stays the caller's to close. A nil client, an
-// impossible prefix, and a Redis Cluster without a hash tag in it are ErrInvalidArgument.
-// New itself asks the server nothing; see Config.SkipDurabilityCheck.
+// New returns a backend on a client, which the caller closes. A nil client, an impossible
+// prefix, and a Redis Cluster without a hash tag in it are ErrInvalidArgument. New waits for no
+// answer; see Config.SkipDurabilityCheck.
 func New(c redis.UniversalClient, cfg Config) (*Backend, error) {
 	if c == nil {
 		return nil, lock.Invalid("client is nil; pass a go-redis client")
@@ -91,9 +89,9 @@ func New(c redis.UniversalClient, cfg Config) (*Backend, error) {
 	case strings.Contains(prefix, "fence:") || strings.HasSuffix(prefix, "fence"):
 		return nil, lock.Invalid("Prefix holds \"fence:\" or ends with \"fence\", as the names of fence counters do; choose another")
 	case cluster && !hasHashTag(prefix):
-		return nil, lock.Invalid("Prefix has no hash tag, and the client is of a Redis Cluster; use one such as \"{locks}\"")
+		return nil, lock.Invalid("Prefix has no hash tag, which a Redis Cluster needs; use one such as \"{locks}\"")
 	case cluster && cfg.Replicas > 0:
-		return nil, lock.Invalid("Replicas cannot be waited for in a Redis Cluster; set it to 0")
+		return nil, lock.Invalid("Replicas is not supported in a Redis Cluster; set it to 0")
 	case cfg.Replicas < 0 || cfg.ReplicaTimeout < 0:
 		return nil, lock.Invalid("Replicas or ReplicaTimeout is negative; 0 is the default")
 	}
@@ -125,8 +123,8 @@ func (b *Backend) Capabilities() lock.Capabilities {
 	return lock.Capabilities{Name: "redis", Fencing: true, TimeAuthority: lock.ServerTime}
 }
 
-// Close waits for background work, at most until ctx ends (ErrAborted). The client stays
-// open. Locks stay held; calls still work, but nobody listens for releases any more.
+// Close waits for background work, at most until ctx ends (ErrAborted). The client stays open
+// and locks stay held. Calls still work, but nobody listens for releases.
 func (b *Backend) Close(ctx context.Context) error {
 	b.waiters.Close()
 	return b.tasks.Close(ctx)
@@ -138,14 +136,14 @@ func hasHashTag(prefix string) bool {
 	return found && strings.Index(after, "}") > 0
 }
 
-// lockKey is where the lock of a key in NFC is. Keys whose place belongs to an index or a
-// counter are refused: SyncGuard takes them, and then breaks one or the other.
+// lockKey is where the lock of a key in NFC is. It refuses keys whose place belongs to an index
+// or a counter; SyncGuard takes them, and breaks one or the other.
 func (b *Backend) lockKey(key string) (string, error) {
 	if rest, ok := strings.CutPrefix(key, indexPart); ok && lock.ValidateLockID(rest) == nil {
-		return "", lock.Invalid("key has the form of an entry of the id index; choose one that does not begin with \"id:\"")
+		return "", lock.Invalid("key looks like an entry of the id index; choose one that does not begin with \"id:\"")
 	}
 	if strings.HasPrefix(key, fencePart+b.head) {
-		return "", lock.Invalid("key has the form of a fence counter; choose one that does not begin with \"fence:\" and the prefix")
+		return "", lock.Invalid("key looks like a fence counter; choose one that does not begin with \"fence:\" and the prefix")
 	}
 	return b.head + key, nil
 }

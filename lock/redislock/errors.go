@@ -14,8 +14,7 @@ import (
 const (
 	errFewReplicas lock.SafeError = "too few replicas have the lease; a failover could forget it"
 	errReplica     lock.SafeError = "the server is a replica: use the primary's address"
-	errCounter     lock.SafeError = "the fence counter of this key is damaged or used up; see its value"
-	errLeaseOver   lock.SafeError = "the lease was over before the reply arrived; use a longer ttl"
+	errCounter     lock.SafeError = "the fence counter of this key is damaged or used up; check its value"
 )
 
 // replyError is an error that the server answered. Only its first word is printed: the
@@ -41,9 +40,8 @@ var codes = map[string]lock.Code{
 	"NOAUTH": lock.CodeAuthFailed, "WRONGPASS": lock.CodeAuthFailed, "NOPERM": lock.CodeAuthFailed,
 }
 
-// classify turns any error of an operation into a new *lock.Error. The caller's ended
-// context wins. A request that may have reached the server, and was not answered, leaves
-// its outcome unknown.
+// classify turns any error of an operation into a new *lock.Error. The caller's ended context
+// wins. The outcome is unknown if the request may have reached the server and was not answered.
 func classify(ctx context.Context, err error) *lock.Error {
 	if e, ok := errors.AsType[*lock.Error](err); ok {
 		same := *e

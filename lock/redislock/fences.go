@@ -7,8 +7,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
-// counterScript returns a fence counter. PERSIST changes nothing, since counters do not
-// expire, but a replica, which may lag, refuses it.
+// counterScript returns a fence counter. PERSIST changes nothing, because counters do not
+// expire, but fails on a replica, which may lag.
 var counterScript = newScript(`redis.call('PERSIST', KEYS[1])
 return {redis.call('GET', KEYS[1]) or '0'}
 `)

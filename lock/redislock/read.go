@@ -30,7 +30,7 @@ type storedLock struct {
 func parseLock(text string) (storedLock, error) {
 	var s storedLock
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return s, lock.Internal("a stored lock is not JSON of a lock; see what else writes keys of the prefix")
+		return s, lock.Internal("stored lock is not valid JSON; find the program that writes other keys under the prefix")
 	}
 	return s, nil
 }
@@ -102,7 +102,7 @@ func (b *Backend) ask(ctx context.Context, s *script, key string) ([]any, error)
 	}
 	list, ok := reply.([]any)
 	if !ok || len(list) == 0 {
-		return nil, lock.Internal("a script answered no list")
+		return nil, lock.Internal("script did not return a list")
 	}
 	return list, nil
 }
@@ -225,8 +225,8 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 // listBatch is how many keys a scan looks at in one request.
 const listBatch = 500
 
-// List describes the live locks, sorted by key. It scans the keys of the prefix, request
-// by request; locks that come or go meanwhile may be missed.
+// List describes the live locks, sorted by key. It scans the keys of the prefix in several
+// requests and may miss locks that come or go meanwhile.
 func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 	fail := func(err error) ([]lock.RawInfo, error) { return nil, classify(ctx, err).At("list", "", "") }
 	if ctx.Err() != nil {
@@ -286,8 +286,8 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 // globEscaper makes a prefix match itself.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// CheckClock implements lock.ClockChecker. No lock depends on the local clock; the report
-// is for those who compare times of locks with times of their own.
+// CheckClock implements lock.ClockChecker. No lock depends on the local clock; the report is
+// for comparing times of locks with local times.
 func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 	fail := func(err error) (lock.ClockReport, error) {
 		return lock.ClockReport{}, classify(ctx, err).At("checkClock", "", "")

@@ -86,8 +86,7 @@ func (b *Backend) targetOf(ref lock.Ref) (target, error) {
 	return t, err
 }
 
-// find looks a lock up by its id, if it has no key: then at most one lock may have the
-// id. It returns why there is none.
+// find looks a lock up by its id if it has no key, and returns why there is not exactly one.
 func (b *Backend) find(ctx context.Context, t *target) (none lock.Reason, err error) {
 	if t.key != "" {
 		return "", nil

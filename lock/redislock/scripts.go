@@ -9,31 +9,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Scripts of the verbs. Each is one round trip and atomic; the time is the server's. A
-// lock's key exists exactly as long as the lock is live, a second longer than its lease
-// (lock.Tolerance), so that a free lock is one that is absent, and nothing is decoded to
-// see it. Its end is set as a time (PXAT): PX would count from a later look at the clock
-// than the script's own. A lock that is over and yet there was written by something else.
+// Each verb is one script: one round trip, atomic, by the server's time. A lock's key lives
+// exactly as long as the lock, a second longer than its lease (lock.Tolerance), so an absent
+// key is a free lock. Its end is set as a time (PXAT), because PX would count from a later look
+// at the clock. Only other programs leave a lock that is over.
 //
-// A stored lock is flat JSON without spaces, as SyncGuard's cjson writes it too: quotes
-// within a value are escaped, so "name":value is found by plain search.
+// A stored lock is flat JSON without spaces, as SyncGuard's cjson writes it. Quotes within a
+// value are escaped, so a plain search finds "name":value.
 //
-// KEYS are always lock, id index, fence counter. A value of the index is the lock's key;
-// of an id that several locks have their keys with \255 between, which is in no key; after
-// a release \0 and the name of the call that made it, for a while.
+// KEYS are always lock, id index, fence counter. An index entry holds the lock's key, or
+// several keys with \255 between, which is in no key. After a release it holds \0 and the name
+// of the call that made it, for a while.
 
 const luaNow = `local t = call('TIME')
 local now = t[1] * 1000 + (t[2] - t[2] % 1000) / 1000
 `
 
-// acquireScript takes: the stored lock up to its fence; the lease, the life of the lock's
-// key and of the index, in ms. It returns the rest of the stored lock, or the one that is in
-// the way and the time. A lock that an earlier call took under the same id, whose reply was
-// lost, is written again as it is: WAIT waits for the writes of its own connection alone.
-// PERSIST changes nothing, since counters do not expire, but a replica refuses it: there
-// even a refusal would be an answer that may lag.
+// acquireScript takes the stored lock up to its fence, and in ms the lease and the life of the
+// lock's key and of the index. It returns the rest of the stored lock, or the lock in the way
+// and the time. It counts first: if the counter is damaged, nothing is written.
 //
-// The counter comes first: if anything is wrong with it, nothing is written.
+// A lock of the same id, whose reply was lost, is written again, because WAIT waits only for
+// writes of its own connection. PERSIST changes nothing, because counters do not expire, but
+// fails on a replica, whose refusals may lag too.
 var acquireScript = newScript(`local call = redis.call
 local old = call('GET', KEYS[1])
 ` + luaNow + `if old then
@@ -68,11 +66,10 @@ call('SET', KEYS[1], ARGV[1] .. rest, 'PXAT', now + ARGV[3])
 return rest
 `)
 
-// releaseScript takes: the lock id as stored; the name of this call; how long that is
-// kept, in ms; the channel of those who wait. It returns 1 if this call, made once or
-// again, released the lock, else a number below 0: over or not found. A lock that is there
-// is live, so the time is not asked for. DEL of what is absent changes nothing, but a
-// replica refuses it.
+// releaseScript takes the lock id as stored, the name of this call, how long to keep it in ms,
+// and the channel of the waiters. It returns 1 if this call, now or when it was sent before,
+// released the lock; otherwise a negative number: over or not found. A lock that is there is
+// live. DEL of an absent key changes nothing, but fails on a replica.
 var releaseScript = newScript(`local call = redis.call
 local held = call('GET', KEYS[1])
 local index = call('GET', KEYS[2])
@@ -96,9 +93,9 @@ call('PUBLISH', ARGV[4], held)
 return 1
 `)
 
-// extendScript takes: the lock id as stored; the lease, the life of the lock's key and of
-// the index, in ms. It returns the new end, or what releaseScript does. A lock that was left
-// there without an end of its key is not brought back.
+// extendScript takes the lock id as stored, and in ms the lease and the life of the lock's key
+// and of the index. It returns the new end, or what releaseScript does. It does not revive a
+// lock whose key was left without an end.
 var extendScript = newScript(`local call = redis.call
 local held = call('GET', KEYS[1])
 local index = call('GET', KEYS[2])
@@ -141,15 +138,15 @@ func newScript(source string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// command is a call of a script that the client library must not send again by itself:
-// what a lost reply means is for this package to say.
+// command is a call that the client library must not send again by itself: this package decides
+// what a lost reply means.
 type command struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (command) NoRetry() bool { return true }
 
-// run calls a script by its hash and, where the server does not have it, by its text. If
-// lasting, what it wrote is waited for until the replicas of Config.Replicas have it.
+// run calls a script by its hash, or by its text if the server does not have it. If lasting, it
+// waits until Config.Replicas replicas have what the script wrote.
 func (b *Backend) run(ctx context.Context, s *script, lasting bool, keys []string, args ...string) (any, error) {
 	call := make([]any, 0, 3+len(keys)+len(args))
 	call = append(call, "evalsha", s.sha, len(keys))

@@ -10,8 +10,8 @@ import (
 // Watch implements lock.Waiter.
 func (b *Backend) Watch(key string) (<-chan struct{}, func()) { return b.waiters.Watch(key) }
 
-// follow wakes the first waiter of a key when a release is told of. A release between the
-// last try and the subscription is not, so the lock is looked at once.
+// follow wakes the first waiter of a key when a release is published. It also looks at the lock
+// once, for a release before the subscription.
 func (b *Backend) follow(ctx context.Context, key string) error {
 	lockKey, err := b.lockKey(key)
 	if err != nil {

@@ -83,7 +83,7 @@ func (b broken) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lo
 	return res, errors.Join(err, b.lost())
 }
 
-// fence is a fence that is by so much higher than the last.
+// fence is higher than the last by so much.
 func (b *breaker) fence(key string, by int64) lock.Fence {
 	f, _ := lock.FormatFence(max(1, b.fences[key]+by))
 	return f
@@ -110,9 +110,9 @@ func extended(ttl time.Duration) lock.ExtendResult {
 	return lock.ExtendResult{OK: true, ExpiresAtMs: end.UnixMilli(), Deadline: end}
 }
 
-// RefuseBroken shows that the check accepts traces of a sound backend, also if replies are
-// lost, and none of the same backend broken on purpose. open returns a fresh
-// backend; within runs a history, in simulated time if the backend allows it.
+// RefuseBroken shows that the check accepts traces of a sound backend, even if replies are
+// lost, and refuses those of backends broken on purpose. open returns a fresh backend; within
+// runs a history, in simulated time if the backend allows it.
 func RefuseBroken(t *testing.T, judges lockspec.Authority, open func(*testing.T) lock.Backend, within func(*testing.T, func(*testing.T))) {
 	t.Helper()
 	type (

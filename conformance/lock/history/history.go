@@ -29,8 +29,8 @@ const (
 	resume  Kind = "resume" // begins a history with what an earlier one ended with
 )
 
-// input is a call. returned is in the input because the model needs to know
-// how late the call can have taken effect.
+// input is a call. returned is in it because the model must know how late the call can have
+// taken effect.
 type input struct {
 	kind     Kind
 	key      string
@@ -86,34 +86,30 @@ type Client struct {
 	Time       lockspec.Authority
 	ExtendTime *lockspec.Authority
 
-	// Settle returns when no request that the backend ever sent can still take
-	// effect. With it, a call of unknown outcome happened by then or never; nil,
-	// or if it fails: such a call may happen at any later time, and a history
-	// with many of them takes for ever to check.
+	// Settle returns when no request of the backend can still take effect, so that a call of
+	// unknown outcome happened by then or never. If it is nil or fails, such a call may happen
+	// at any later time, and a history with many of them takes very long to check.
 	Settle func() error
 
 	// Cut breaks what the client has under way, as its death would; nil if it cannot.
 	Cut func()
 
-	// Forgets says that the store may forget writes that it did not answer with
-	// success, though others saw them: it waits for a replica, which is then promoted.
+	// Forgets says that the store may forget a write that it did not answer with success,
+	// though others saw it: it waits for a replica, which is then promoted.
 	Forgets bool
 
-	// Certain says that a call did nothing if its error does not say that the outcome is
-	// unknown: it did not even use up a fence. It keeps the many calls short that fail
-	// during an outage.
+	// Certain says that a call did nothing, and used up no fence, unless its error says that
+	// the outcome is unknown. It keeps histories of outages short.
 	Certain bool
 
 	settling sync.WaitGroup
 }
 
-// Acquire records and makes a call. Errors are recorded as unknown outcomes.
-// The client need not wait for such a call to settle: its next try may come
-// before what the backend still does about this one.
+// Acquire records and makes a call; an error is recorded as an unknown outcome, and the next
+// try need not wait for it to settle.
 //
-// A call that took longer than a lease lives may have been granted one whose reply
-// was lost, found it over, and taken the lock anew. For each such time an
-// acquisition of unknown outcome is recorded beside it.
+// A call that took longer than a lease lives may have taken the lock, lost the reply, and taken
+// it anew. For each such time an acquisition of unknown outcome is recorded beside it.
 func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Acquire(ctx, req)
@@ -155,9 +151,9 @@ func (c *Client) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult,
 	return res, err
 }
 
-// Extend records and makes a call. One that was sent twice may have taken effect twice,
-// the second time on the lease that the first made longer, or found it over by then. The
-// sending that was not answered may even take effect after the call returned.
+// Extend records and makes a call. One that was sent twice may have taken effect twice, or
+// found its lease over the second time. The unanswered sending may even take effect after the
+// call returned.
 func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Extend(ctx, ref, ttl)
@@ -263,8 +259,7 @@ const (
 )
 
 // Check searches an order that explains the history. If there is none, why shows where the
-// longest explanation of a key ends: it searches all keys to their ends, and one whose calls
-// overlap much may take minutes.
+// longest explanation of a key ends, which may take minutes if many calls overlap.
 func (r *Recorder) Check(timeout time.Duration) (_ Verdict, why func() string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,9 +277,9 @@ func (r *Recorder) Check(timeout time.Duration) (_ Verdict, why func() string) {
 	}
 }
 
-// takenAgain returns what acquisitions did beside what they answered: one whose reply was
-// lost, and whose lease an operator broke before it asked again, has taken the lock twice,
-// or found it taken by another.
+// takenAgain returns what acquisitions did beside what they answered. If an operator broke a
+// lease before its acquisition, whose reply was lost, asked again, that one took the lock twice
+// or found it taken.
 func takenAgain(ops []porcupine.Operation) (more []porcupine.Operation) {
 	acquired := make(map[int64][]porcupine.Operation) // several if the helper tried again
 	for _, op := range ops {
@@ -307,9 +302,8 @@ func takenAgain(ops []porcupine.Operation) (more []porcupine.Operation) {
 	return more
 }
 
-// explain lists, for each key that cannot be explained wholly, the last calls of
-// the longest explanation that may have changed something, its last ones, and the first that
-// it leaves out.
+// explain lists, for each key that cannot be explained, the end of the longest explanation,
+// with the last calls that may have changed something, and the first calls that it leaves out.
 func explain(ops []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	const context = 6
 	var text strings.Builder
@@ -408,9 +402,8 @@ func (in input) latest() lockspec.Clocks {
 	return lockspec.Clocks{Local: at + in.offset + in.skew, Server: at, Commit: at}
 }
 
-// reading is what the clocks showed to a call that wrote an end; false if they cannot
-// have. They are read during the call, though perhaps before another takes effect for
-// which it waits: a time that is too early ends the lease sooner, which harms nobody.
+// reading is what the clocks showed to a call that wrote an end; false if they cannot have. A
+// call may read them early and then wait for another, which only makes its lease end sooner.
 func (in input) reading(ends int64) (lockspec.Clocks, bool) {
 	from, to, at := in.earliest(state{now: in.called}), in.latest(), ends-in.ttl
 	c := lockspec.Clocks{Local: at, Server: at, Commit: from.Commit}
@@ -440,9 +433,8 @@ func (in input) lease(s state, l lockspec.Lock, ends, until int64) state {
 	return s
 }
 
-// step returns the states after a call that was answered so; none if it cannot
-// have been. A call must be a step of the specification, and a lease granted only when
-// its last holder no longer relies on it.
+// step returns the states after a call with this answer; none if it is not a step of the
+// specification, or grants a lease while the last holder relies on its own.
 func step(s state, in input, out output) []state {
 	s.now = max(s.now, in.called)
 	if s.now > in.returned {

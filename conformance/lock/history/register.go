@@ -16,9 +16,8 @@ type Register struct {
 	Read  func() (string, error)
 }
 
-// CheckRegister shows what a fence is for: a holder that is paused beyond its lease
-// wakes up and writes. Without a fence it overwrites what the next holder wrote; with it
-// the write is refused.
+// CheckRegister shows what a fence is for: a holder that was paused beyond its lease writes
+// late. Without a fence it overwrites the next holder's value; with one the write is refused.
 func CheckRegister(t *testing.T, b lock.Backend, r Register) {
 	t.Helper()
 	ctx := context.Background()

@@ -35,9 +35,8 @@ const (
 type Store struct {
 	Time lockspec.Authority
 
-	// Connect makes the way of one client to the store, as a client that is yet to
-	// be told its Recorder and ID. Lose makes a share of its requests and of its replies
-	// get lost from then on.
+	// Connect connects one client to the store; its Recorder and ID are set later. From the
+	// call of lose on, a share of its requests and replies gets lost.
 	Connect func(id int, seed uint64) (c Client, lose func(share float64))
 
 	// Fail makes the store fail, and serve again when it returns.
@@ -46,9 +45,9 @@ type Store struct {
 	Forgets bool // see Client
 }
 
-// Trial is one history under all faults at once: holders die in a call or are paused
-// beyond the end of their lease, requests and replies are lost, operators break locks,
-// clocks are wrong as far as the store allows, and the store fails.
+// Trial is one history under all faults at once: holders die or pause beyond their leases,
+// requests and replies are lost, operators break locks, clocks are as wrong as the store
+// allows, and the store fails.
 type Trial struct {
 	Store
 	Acquisitions int     // 0: what the flag says

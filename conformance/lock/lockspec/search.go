@@ -49,9 +49,8 @@ func (r Result) String() string {
 	return fmt.Sprintf("%-44s %8d states, %9d steps; %s; %.1f s", r.World, r.States, r.Steps, extent, r.Took.Seconds())
 }
 
-// Explore follows every history of a world, breadth first, until there are no more
-// states or a property does not hold. Once it has seen more than limit states it begins
-// no longer histories.
+// Explore follows every history of a world, breadth first, until no states are left or a
+// property does not hold. After limit states it begins no longer histories.
 func Explore(w World, limit int) Result {
 	began := time.Now()
 	m := newModel(w)

@@ -23,8 +23,8 @@ type turns struct {
 	lost    int // attempts
 }
 
-// handOvers is how often the lock went from one worker to another. A lock that its last
-// holder gets again at once makes many pairs, and lets the others wait.
+// handOvers is how often the lock went from one worker to another. A lock whose last holder
+// gets it again at once makes many pairs, but lets the others wait.
 func (ts turns) handOvers() (n int) {
 	for i := 1; i < len(ts.holders); i++ {
 		if ts.holders[i] != ts.holders[i-1] {
@@ -57,9 +57,9 @@ func (ts turns) String() string {
 		" times; " + strconv.Itoa(ts.lost) + " attempts lost"
 }
 
-// Compare measures eight workers on one key, those of a process of SyncGuard and then
-// ours. The figures depend on the machine's load, so none of them fails the test. lost
-// reports an error of an attempt that lost to another transaction; nil if there are none.
+// Compare measures eight workers on one key, SyncGuard's in one process and then ours. The
+// figures depend on the machine's load, so they cannot fail the test. lost recognises an
+// attempt that lost to another transaction; nil if there are none.
 func Compare(t *testing.T, ours lock.Backend, theirs Peer, lost func(error) bool) {
 	t.Helper()
 	a := theirs.Do(map[string]any{"op": "contend", "key": "their", "workers": comparedWorkers, "forMs": comparedTime.Milliseconds()})

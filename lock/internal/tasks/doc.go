@@ -1,6 +1,5 @@
-// Package tasks lets a backend answer its callers in time: calls end soon after their
-// contexts, though an operation may be stuck, and what they leave behind is waited for
-// when the backend is closed.
+// Package tasks answers a backend's callers soon after their contexts end, even if an operation
+// is stuck. Closing the backend waits for what they left behind.
 //
 // It must not import a backend.
 package tasks

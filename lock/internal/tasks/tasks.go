@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	// CancelGrace is how long a call waits for its operation after the caller's
-	// context has ended. Most return at once; one stuck in the client's own
-	// rollback is left to finish alone.
+	// CancelGrace is how long a call waits for its operation after the caller's context has
+	// ended. Most return at once; a stuck one finishes in the background.
 	CancelGrace = 250 * time.Millisecond
 
 	// DetachedTimeout bounds the work done for a caller that has returned.
@@ -21,6 +20,9 @@ const (
 	// Patience is the usual Group.Patience.
 	Patience = 60 * time.Second
 )
+
+// ErrLeaseOver is why a granted lease is not handed out.
+const ErrLeaseOver lock.SafeError = "the lease was over before the reply arrived; use a longer ttl"
 
 // errNoAnswer is why a call without a deadline of its own gave up.
 const errNoAnswer lock.SafeError = "no answer in time"
@@ -101,10 +103,9 @@ func (t *Group) Background(ctx context.Context, f func(context.Context)) {
 	}()
 }
 
-// Call runs an operation so that the caller gets an answer soon after its
-// context has ended, even if the operation is stuck. An operation left behind
-// is tracked; late gets its result, at any time after the caller got an error
-// of unknown outcome.
+// Call runs an operation and returns soon after ctx ends, even if the operation is stuck. Then
+// the caller gets an error of unknown outcome, the operation is tracked, and late gets its
+// result.
 func Call[T any](ctx context.Context, t *Group, operation func(context.Context) (T, error), late func(T)) (T, error) {
 	type outcome struct {
 		value T
@@ -148,8 +149,7 @@ func Call[T any](ctx context.Context, t *Group, operation func(context.Context) 
 	return none, e
 }
 
-// Read is Call for an operation that changes nothing: whatever becomes of it,
-// no outcome is unknown.
+// Read is Call for an operation that changes nothing, so its outcome is never unknown.
 func Read[T any](ctx context.Context, t *Group, operation func(context.Context) (T, error)) (T, error) {
 	value, err := Call(ctx, t, operation, nil)
 	if e, ok := errors.AsType[*lock.Error](err); ok {

@@ -18,9 +18,8 @@ const ListenAfter = 100 * time.Millisecond
 // ErrUnsupported is what Lines.Follow returns if there is nothing to listen to.
 var ErrUnsupported = errors.New("the store has no listeners")
 
-// Lines are the acquisitions of this process that wait, by key. A release
-// through the same backend wakes the longest waiting, and where that does not
-// happen soon a listener does, whoever releases.
+// Lines are the waiting acquisitions of this process, by key. A release through the same
+// backend wakes the longest waiting; the listener hears of other releases.
 type Lines struct {
 	Clock lock.Clock
 	Tasks *tasks.Group
@@ -34,9 +33,9 @@ type Lines struct {
 	disabled bool // the store has no listeners, or the backend is closed
 }
 
-// line is the queue of one key. A signal costs a try, and a waiter has not many: a
-// release gives one, though this process and the listener both tell of it. Times are
-// the server's.
+// line is the queue of one key. Each signal costs the waiter one of its few tries, so a release
+// gives one signal, even if this process and the listener both tell of it. Times are the
+// server's.
 type line struct {
 	queue   []*waiter
 	pending lock.Timer         // starts the listener
@@ -180,8 +179,8 @@ func (ws *Lines) ListenSoon(key string) {
 	l.pending = ws.Clock.AfterFunc(ListenAfter, func() { ws.listen(key, l) })
 }
 
-// listen starts the listener of a line. If its first waiter came only just, that may
-// still be woken sooner, and is waited for as well.
+// listen starts the listener of a line, unless its first waiter came too recently: that one may
+// still be woken sooner.
 func (ws *Lines) listen(key string, l *line) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
