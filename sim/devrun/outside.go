@@ -5,15 +5,14 @@ import (
 	"log/slog"
 	"time"
 
-	"cloud.google.com/go/pubsub/v2"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/sim/fleetlink"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
@@ -46,7 +45,7 @@ type past struct {
 func (o *outside) populate(world *fleetsim.World, tracing trace.TracerProvider, before past,
 	faults fleetsim.NetworkFaults, fleet fleetsim.FleetConfig, orders fleetsim.OrderConfig) (err error) {
 	o.publisher = pubsubio.NewPublisher(o.clients.PubSub)
-	o.network = fleetsim.NewNetwork(simulated{o.publisher, tracing}, faults, fleet.Seed, o.clock)
+	o.network = fleetsim.NewNetwork(simulated{fleetlink.Publisher{Publisher: o.publisher}, tracing}, faults, fleet.Seed, o.clock)
 	if o.orders, err = fleetsim.NewOrderSource(world, orders, o.clock, o.network, o.confirmations); err != nil {
 		return err
 	}
@@ -64,7 +63,7 @@ func (o *outside) populate(world *fleetsim.World, tracing trace.TracerProvider, 
 // simulated is a fleetsim.Publisher. An order begins a trace; whether a report is
 // traced is drawn by the State Manager.
 type simulated struct {
-	*pubsubio.Publisher
+	fleetlink.Publisher
 	tracing trace.TracerProvider
 }
 
@@ -74,25 +73,14 @@ func (s simulated) Publish(ctx context.Context, topic string, data []byte, attrs
 		ctx, span = s.tracing.Tracer("github.com/dronefleet/dronefleet/sim/devrun").Start(ctx, "order")
 		defer span.End()
 	}
-	return result{s.Publisher.Publish(ctx, topic, data, attrs, orderingKey)}
+	return s.Publisher.Publish(ctx, topic, data, attrs, orderingKey)
 }
 
-type result struct{ pubsubio.Published }
-
-func (r result) Get(ctx context.Context) (string, error) { return r.Wait(ctx) }
-
-// receiveCommands gives mission commands to the simulated drones until ctx ends. A
-// command that cannot be decoded is a mistake of the product.
+// receiveCommands gives mission commands to the simulated drones until ctx ends.
 func (o *outside) receiveCommands(ctx context.Context) error {
-	return o.clients.PubSub.Subscriber(o.subscription).Receive(ctx, func(_ context.Context, msg *pubsub.Message) {
-		command, err := wire.DecodeCommand(msg.Data, msg.Attributes)
-		if err != nil {
-			o.log.ErrorContext(ctx, "mission command cannot be decoded", "err", err)
-		} else {
-			o.network.Deliver(command, o.drones.Deliver)
-		}
-		msg.Ack()
-	})
+	return fleetlink.ReceiveCommands(ctx, o.clients.PubSub, o.subscription,
+		func(c domain.Command) { o.network.Deliver(c, o.drones.Deliver) },
+		func(err error) { o.log.ErrorContext(ctx, "mission command cannot be decoded", "err", err) })
 }
 
 func byID(drones []domain.Drone) map[domain.DroneID]domain.Drone {

@@ -28,12 +28,10 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/sim/fleetlink"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/solver"
 )
-
-// missionsSubscription carries commands to the simulated drones.
-const missionsSubscription = "missions-simulated-fleet"
 
 // Run runs a fleet until ctx ends or the duration is over, and reports. An error
 // means that it could not be run, or not to its end. Then there is a summary only of
@@ -157,11 +155,8 @@ func (run *devRun) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run.outside = &outside{clients: clients, clock: run.clock, log: run.cfg.Log, subscription: missionsSubscription, confirmations: fleetsim.NewConfirmations()}
-	if err := pubsubio.Ensure(ctx, clients.PubSub); err != nil {
-		return err
-	}
-	if err := pubsubio.EnsureSubscription(ctx, clients.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
+	run.outside = &outside{clients: clients, clock: run.clock, log: run.cfg.Log, subscription: fleetlink.Missions, confirmations: fleetsim.NewConfirmations()}
+	if err := fleetlink.Prepare(ctx, clients.PubSub); err != nil {
 		return err
 	}
 	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{
@@ -196,7 +191,7 @@ func (run *devRun) open(ctx context.Context) error {
 		return err
 	}
 	run.publish = pubsubio.NewPublisher(run.product.PubSub)
-	run.cycles = dispatch.NewRunner(run.manager.Store, run.manager.Locks, confirming(dispatch.PublishDecisions(run.publish, wire.Protobuf), run.outside.confirmations), uuid.NewString, clock,
+	run.cycles = dispatch.NewRunner(run.manager.Store, run.manager.Locks, fleetlink.Confirming(dispatch.PublishDecisions(run.publish, wire.Protobuf), run.outside.confirmations), uuid.NewString, clock,
 		dispatch.Config{
 			SolveLimit: run.cfg.SolveLimit, Iterations: run.cfg.Iterations, Strategy: run.cfg.Strategy, Seed: run.cfg.Seed,
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
@@ -452,14 +447,4 @@ func (run *devRun) drain(ctx context.Context) {
 }
 
 // backlog counts the messages that the State Managers have not settled.
-func (run *devRun) backlog() int {
-	var n int
-	for name, s := range run.servers.pubsub.Counters().Subscriptions {
-		for _, topic := range pubsubio.InboundTopics {
-			if lastSegment(name) == pubsubio.Subscription(topic) {
-				n += int(s.Backlog)
-			}
-		}
-	}
-	return n
-}
+func (run *devRun) backlog() int { return fleetlink.Backlog(run.servers.pubsub) }

@@ -6,11 +6,8 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
-	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
-	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
@@ -64,15 +61,10 @@ func (run *devRun) causes() map[string]int {
 
 // history gathers documents, events, dead letters and confirmed messages.
 func (run *devRun) history(ctx context.Context) (invariant.History, error) {
-	h, err := fleethistory.Documents(ctx, run.manager.Store)
+	h, _, err := fleethistory.Read(ctx, run.manager.Store, run.outside.clients.PubSub)
 	if err != nil {
 		return h, err
 	}
-	letters, err := fleethistory.DeadLetters(ctx, run.outside.clients.PubSub)
-	if err != nil {
-		return h, err
-	}
-	h.DeadLetters = append(h.DeadLetters, fleethistory.ForChecker(letters)...)
 	if run.unsettled == 0 { // else a message without effect may be waiting, not lost
 		h.Confirmed = run.outside.confirmations.Messages()
 	}
@@ -80,19 +72,6 @@ func (run *devRun) history(ctx context.Context) (invariant.History, error) {
 	// Commits take machine time, events carry simulated time.
 	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance)*run.cfg.Speed) + run.cfg.GameDay.ClockSkew.Abs()
 	return h, nil
-}
-
-// confirming adds every decision that the server took to c, for the checker.
-func confirming(publish dispatch.PublishFunc, c *fleetsim.Confirmations) dispatch.PublishFunc {
-	return func(ctx context.Context, decisions []domain.Decision) []error {
-		errs := publish(ctx, decisions)
-		for i, d := range decisions {
-			if errs[i] == nil {
-				c.Add(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
-			}
-		}
-		return errs
-	}
 }
 
 // observe samples the drones' documents until ctx ends, for the checker: positions

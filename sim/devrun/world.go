@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
-
-func lastSegment(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
 func subdirectory(dir, name string) string {
 	if dir == "" {

@@ -3,16 +3,13 @@ package faultsim
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/dronefleet/dronefleet/adapters/firestoretx"
-	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
-	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
+	"github.com/dronefleet/dronefleet/sim/fleetlink"
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
@@ -27,39 +24,25 @@ const drainPatience = 45 * time.Second
 func (sim *simulation) drain(ctx context.Context) int {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	least, progress := backlog(sim.pubsub), time.Now()
+	least, progress := fleetlink.Backlog(sim.pubsub), time.Now()
 	for least > 0 && time.Since(progress) < drainPatience {
 		select {
 		case <-ctx.Done():
 			return least
 		case <-ticker.C:
 		}
-		if left := backlog(sim.pubsub); left < least {
+		if left := fleetlink.Backlog(sim.pubsub); left < least {
 			least, progress = left, time.Now()
 		}
 	}
 	return least
 }
 
-// backlog counts the messages that the State Managers have not settled.
-func backlog(s *pubsubemu.Server) int {
-	n := 0
-	subscriptions := s.Counters().Subscriptions
-	for name, c := range subscriptions {
-		for _, topic := range pubsubio.InboundTopics {
-			if path.Base(name) == pubsubio.Subscription(topic) {
-				n += c.Backlog
-			}
-		}
-	}
-	return n
-}
-
 // check reads what the run left behind and checks it.
 func (sim *simulation) check(ctx context.Context) (Result, error) {
-	h, letters, err := readHistory(ctx, sim.store, sim.reliable)
+	h, letters, err := fleethistory.Read(ctx, sim.store, sim.reliable.PubSub)
 	if err != nil {
-		return Result{}, fmt.Errorf("read the history: %w", err)
+		return Result{}, err
 	}
 	h.Confirmed = sim.confirmations.Messages()
 	h.Observations, h.Readings = sim.observations, sim.readings
@@ -110,17 +93,6 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 		}
 	}
 	return r, nil
-}
-
-// readHistory gathers documents, events, ledger and dead letters.
-func readHistory(ctx context.Context, store *firestoretx.Store, c *connections) (invariant.History, []pubsubio.DeadLetter, error) {
-	h, err := fleethistory.Documents(ctx, store)
-	if err != nil {
-		return h, nil, err
-	}
-	letters, err := fleethistory.DeadLetters(ctx, c.PubSub)
-	h.DeadLetters = append(h.DeadLetters, fleethistory.ForChecker(letters)...)
-	return h, letters, err
 }
 
 // findings is everything the product did wrong.

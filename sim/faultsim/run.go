@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"cloud.google.com/go/pubsub/v2"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -33,6 +32,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/sim/fleetlink"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/invariant"
 	"github.com/dronefleet/dronefleet/solver"
@@ -121,9 +121,6 @@ type Result struct {
 // can hold a message.
 const pubsubSpeed = 15
 
-// missionsSubscription carries commands to the simulated drones.
-const missionsSubscription = "missions-simulated-fleet"
-
 // maxSkew is how far a manager's clock may be off, either way.
 const maxSkew = 5 * time.Second
 
@@ -206,10 +203,7 @@ func (sim *simulation) open(ctx context.Context) error {
 	if sim.reliable, err = dial(ctx, sim.hosts, "world"); err != nil {
 		return err
 	}
-	if err := pubsubio.Ensure(ctx, sim.reliable.PubSub); err != nil {
-		return err
-	}
-	if err := pubsubio.EnsureSubscription(ctx, sim.reliable.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
+	if err := fleetlink.Prepare(ctx, sim.reliable.PubSub); err != nil {
 		return err
 	}
 	if err := sim.reliable.ShareClock(ctx, sim.clock.Rate); err != nil {
@@ -233,11 +227,11 @@ func (sim *simulation) open(ctx context.Context) error {
 	sim.acks = newAckChecker(sim.store)
 	sim.publisher = pubsubio.NewPublisher(sim.reliable.PubSub)
 	sim.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: 0.5, Seed: sim.cfg.Seed, ClockError: 2 * time.Second},
-		sim.clock, keyless{simulated{sim.publisher}}, sim.confirmations)
+		sim.clock, keyless{fleetlink.Publisher{Publisher: sim.publisher}}, sim.confirmations)
 	if err != nil {
 		return err
 	}
-	source, err := fleetsim.NewOrderSource(world, fleetsim.OrderConfig{Seed: sim.cfg.Seed}, sim.clock, simulated{sim.publisher}, sim.confirmations)
+	source, err := fleetsim.NewOrderSource(world, fleetsim.OrderConfig{Seed: sim.cfg.Seed}, sim.clock, fleetlink.Publisher{Publisher: sim.publisher}, sim.confirmations)
 	if err != nil {
 		return err
 	}
@@ -299,34 +293,22 @@ func (sim *simulation) optimize(ctx context.Context, i int, c *connections, cloc
 		return err
 	}
 	publisher := pubsubio.NewPublisher(c.PubSub)
-	publish := dispatch.PublishDecisions(publisher, wire.Protobuf)
-	confirmed := func(ctx context.Context, decisions []domain.Decision) []error {
+	publish := fleetlink.Confirming(dispatch.PublishDecisions(publisher, wire.Protobuf), sim.confirmations)
+	counted := func(ctx context.Context, decisions []domain.Decision) []error {
 		errs := publish(ctx, decisions)
 		sim.mu.Lock()
 		sim.decided[i] += len(decisions)
 		sim.mu.Unlock()
-		for n, d := range decisions {
-			if errs[n] == nil {
-				sim.confirmations.Add(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
-			}
-		}
 		return errs
 	}
 	store := firestoretx.New(c.Firestore, firestoretx.Config{Now: clock.Now})
-	runner := dispatch.NewRunner(store, locks, confirmed, uuid.NewString, clock,
+	runner := dispatch.NewRunner(store, locks, counted, uuid.NewString, clock,
 		dispatch.Config{Interval: sim.cfg.Interval, SolveLimit: 20 * time.Millisecond, Strategy: solver.Greedy, Seed: sim.cfg.Seed, Holder: "faultsim"}, sim.cfg.Log, c.Meter)
 	err = runner.Run(ctx)
 	publisher.Stop()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	return errors.Join(err, locks.Close(closing))
-}
-
-// simulated is a fleetsim.Publisher.
-type simulated struct{ *pubsubio.Publisher }
-
-func (s simulated) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) fleetsim.Result {
-	return answer{s.Publisher.Publish(ctx, topic, data, attrs, orderingKey)}
 }
 
 // keyless publishes the reports of every second drone without an ordering key, so
@@ -339,10 +321,6 @@ func (k keyless) Publish(ctx context.Context, topic string, data []byte, attrs m
 	}
 	return k.Publisher.Publish(ctx, topic, data, attrs, orderingKey)
 }
-
-type answer struct{ pubsubio.Published }
-
-func (a answer) Get(ctx context.Context) (string, error) { return a.Wait(ctx) }
 
 // run starts everything, ends the faults after the duration, drains the backlog
 // and checks the result.
@@ -616,12 +594,8 @@ func second[T any](_ T, err error) error { return err }
 func (sim *simulation) receiveCommands(ctx context.Context) error {
 	for ctx.Err() == nil {
 		// Outages end Receive; the drones subscribe again.
-		_ = sim.reliable.PubSub.Subscriber(missionsSubscription).Receive(ctx, func(_ context.Context, msg *pubsub.Message) {
-			if command, err := wire.DecodeCommand(msg.Data, msg.Attributes); err == nil {
-				sim.drones.Deliver(command)
-			}
-			msg.Ack()
-		})
+		_ = fleetlink.ReceiveCommands(ctx, sim.reliable.PubSub, fleetlink.Missions,
+			func(c domain.Command) { sim.drones.Deliver(c) }, func(error) {})
 		select {
 		case <-ctx.Done():
 		case <-time.After(50 * time.Millisecond):

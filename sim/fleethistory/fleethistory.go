@@ -12,6 +12,23 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
+// Read reads Documents and the dead letters of all inbound topics, which stay where they
+// are.
+func Read(ctx context.Context, store *firestoretx.Store, c *pubsub.Client) (invariant.History, []pubsubio.DeadLetter, error) {
+	h, err := Documents(ctx, store)
+	if err != nil {
+		return h, nil, err
+	}
+	letters, err := deadLetters(ctx, c)
+	if err != nil {
+		return h, nil, fmt.Errorf("read the dead letters: %w", err)
+	}
+	for _, l := range letters {
+		h.DeadLetters = append(h.DeadLetters, invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason})
+	}
+	return h, letters, nil
+}
+
 // Documents reads all drones, orders, missions, warehouses and events, the ledger in commit
 // order, the highest fences, and the dead letters that operators discarded.
 func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History, error) {
@@ -44,10 +61,7 @@ func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History
 	return h, nil
 }
 
-// DeadLetters reads all dead letters of all inbound topics and leaves them where
-// they are.
-func DeadLetters(ctx context.Context, c *pubsub.Client) ([]pubsubio.DeadLetter, error) {
-	var letters []pubsubio.DeadLetter
+func deadLetters(ctx context.Context, c *pubsub.Client) (letters []pubsubio.DeadLetter, _ error) {
 	for _, topic := range pubsubio.InboundTopics {
 		found, err := lettersOf(ctx, c, topic)
 		if err != nil {
@@ -70,13 +84,4 @@ func lettersOf(ctx context.Context, c *pubsub.Client, topic string) (letters []p
 		letters, more = append(letters, review.Letters...), review.More
 	}
 	return letters, nil
-}
-
-// ForChecker converts dead letters for the invariant checker.
-func ForChecker(letters []pubsubio.DeadLetter) []invariant.DeadLetter {
-	list := make([]invariant.DeadLetter, len(letters))
-	for i, l := range letters {
-		list[i] = invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason}
-	}
-	return list
 }

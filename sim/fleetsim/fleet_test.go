@@ -60,7 +60,7 @@ type answer struct {
 	lost   bool
 }
 
-func (a answer) Get(context.Context) (string, error) {
+func (a answer) Wait(context.Context) (string, error) {
 	if a.lost {
 		return "", errors.New("lost")
 	}
@@ -69,7 +69,7 @@ func (a answer) Get(context.Context) (string, error) {
 
 type unanswered struct{}
 
-func (unanswered) Get(ctx context.Context) (string, error) {
+func (unanswered) Wait(ctx context.Context) (string, error) {
 	<-ctx.Done()
 	return "", ctx.Err()
 }

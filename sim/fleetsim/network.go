@@ -83,7 +83,7 @@ func (n *Network) Publish(ctx context.Context, topic string, data []byte, attrs 
 // send publishes, after a while if late, and returns what waits for the answer.
 func (n *Network) send(ctx context.Context, late bool, topic string, data []byte, attrs map[string]string, key string) func(context.Context) (string, error) {
 	if !late {
-		return n.publisher.Publish(ctx, topic, data, attrs, key).Get
+		return n.publisher.Publish(ctx, topic, data, attrs, key).Wait
 	}
 	answer := make(chan Result, 1)
 	n.clock.AfterFunc(reorderDelay, func() {
@@ -94,7 +94,7 @@ func (n *Network) send(ctx context.Context, late bool, topic string, data []byte
 		case <-ctx.Done():
 			return "", ctx.Err()
 		case r := <-answer:
-			return r.Get(ctx)
+			return r.Wait(ctx)
 		}
 	}
 }
@@ -102,11 +102,11 @@ func (n *Network) send(ctx context.Context, late bool, topic string, data []byte
 // results is a message that was sent once or more.
 type results []func(context.Context) (string, error)
 
-// Get waits for all of them and returns the first answer without an error: one copy is
+// Wait waits for all of them and returns the first answer without an error: one copy is
 // enough.
-func (r results) Get(ctx context.Context) (id string, err error) {
-	for _, get := range r {
-		another, failed := get(ctx)
+func (r results) Wait(ctx context.Context) (id string, err error) {
+	for _, wait := range r {
+		another, failed := wait(ctx)
 		if failed != nil {
 			err = failed
 		} else if id == "" {

@@ -17,10 +17,10 @@ type Publisher interface {
 	Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) Result
 }
 
-// Result is the result of a publish; *pubsub.PublishResult is one.
+// Result is the result of a publish; pubsubio.Published is one.
 type Result interface {
-	// Get waits for the server's message id or for the error.
-	Get(ctx context.Context) (messageID string, err error)
+	// Wait waits for the server's message id or for the error.
+	Wait(ctx context.Context) (messageID string, err error)
 }
 
 // PublishStats counts messages since the start.
@@ -67,7 +67,7 @@ func (s *sender) start(ctx context.Context) {
 	s.giveUp = giveUp
 	s.done.Go(func() {
 		for p := range s.pending {
-			id, err := p.result.Get(waiting)
+			id, err := p.result.Wait(waiting)
 			if err != nil {
 				s.failed.Add(1)
 				continue
