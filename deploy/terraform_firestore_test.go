@@ -131,24 +131,38 @@ func checkFields(p *tfmodule.Plan, w *world, file indexFile, enterprise bool) []
 	}
 	found = append(found, compare("field", want, got)...)
 	return append(found, compare("TTL policy of",
-		[]string{firestoretx.AlertAcks, firestoretx.Cycles, firestoretx.Decisions, firestoretx.Discards, firestoretx.Events, firestoretx.Replays}, slices.Sorted(maps.Keys(expire)))...)
+		[]string{firestoretx.AlertAcks, firestoretx.Cycles, firestoretx.Decisions, firestoretx.Discards, firestoretx.Events, firestoretx.Refusals, firestoretx.Replays}, slices.Sorted(maps.Keys(expire)))...)
 }
 
 // byHand are the indexes that Enterprise does not make by itself, for the queries that
-// the binaries repeat and those by time of docs/auditing.md.
+// the binaries repeat and those of docs/auditing.md.
 var byHand = []string{
+	"alertAcks, COLLECTION, at ASCENDING",
+	"alertAcks, COLLECTION, by ASCENDING",
 	"cycles, COLLECTION, startedAt ASCENDING",
 	"decisions, COLLECTION, appliedAt ASCENDING",
+	"decisions, COLLECTION, warning ASCENDING",
+	"discards, COLLECTION, discardedAt ASCENDING",
+	"discards, COLLECTION, discardedBy ASCENDING",
 	"drones, COLLECTION, currentMissionId ASCENDING",
 	"drones, COLLECTION, homeDepotId ASCENDING, status ASCENDING",
 	"drones, COLLECTION, status ASCENDING",
+	"learned, COLLECTION, speedKmh ASCENDING",
+	"lockBreaks, COLLECTION, brokenAt ASCENDING",
+	"lockBreaks, COLLECTION, brokenBy ASCENDING",
 	"locks, COLLECTION, lockId ASCENDING",
 	"missions, COLLECTION, commandPending ASCENDING",
 	"missions, COLLECTION, revokePending ASCENDING",
+	"missions, COLLECTION, endTime ASCENDING",
 	"missions, COLLECTION, startTime ASCENDING",
 	"orders, COLLECTION, createdAt ASCENDING",
+	"orders, COLLECTION, deliveredAt ASCENDING",
 	"orders, COLLECTION, status ASCENDING, held ASCENDING",
 	"orders, COLLECTION, status ASCENDING, late ASCENDING",
+	"placeChanges, COLLECTION, changedAt ASCENDING",
+	"refusals, COLLECTION, refusedAt ASCENDING",
+	"replays, COLLECTION, replayedAt ASCENDING",
+	"replays, COLLECTION, replayedBy ASCENDING",
 }
 
 func checkIndexes(p *tfmodule.Plan, file indexFile, enterprise, sharded bool) []string {

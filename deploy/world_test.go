@@ -72,7 +72,8 @@ func newWorld(t *testing.T) *world {
 		schema: schema, subscriptions: map[string]*pubsubpb.Subscription{}, started: map[string]started{},
 		collections: []string{
 			firestoretx.Drones, firestoretx.Orders, firestoretx.Missions, firestoretx.Decisions, firestoretx.Cycles,
-			firestoretx.Events, firestoretx.Depots, firestoretx.Warehouses, firestoretx.Control, firestoretx.Discards, firestoretx.Replays, firestoretx.AlertAcks, firestoretx.Learned, firestoretx.DroneTypes, firestoretx.Maintenance,
+			firestoretx.Events, firestoretx.Depots, firestoretx.Warehouses, firestoretx.Control, firestoretx.Discards, firestoretx.Replays, firestoretx.AlertAcks, firestoretx.Learned,
+			firestoretx.DroneTypes, firestoretx.Maintenance, firestoretx.Refusals, firestoretx.PlaceChanges, firestoretx.LockBreaks,
 			firestorelock.DefaultCollection, firestorelock.DefaultFenceCollection,
 		},
 		metrics: metricNames(), settings: environmentOf(t), programs: map[string]string{},

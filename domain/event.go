@@ -1,8 +1,11 @@
 package domain
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // EntityKind names the kind of thing an event is about.
@@ -55,7 +58,7 @@ type Event struct {
 }
 
 // The *State maps hold what events record of an entity beside its status. Their
-// values are strings, booleans and int64, as in documents.
+// values are strings, booleans, numbers and times, as in documents.
 
 // DroneState is the drone's binding and flags, and what the registry says of whether it may fly.
 func DroneState(d Drone) map[string]any {
@@ -75,7 +78,7 @@ func DroneState(d Drone) map[string]any {
 
 // OrderState is the order's assignment and flags.
 func OrderState(o Order) map[string]any {
-	return map[string]any{
+	state := map[string]any{
 		"assignedDroneId":   string(o.AssignedDroneID),
 		"assignedMissionId": string(o.AssignedMissionID),
 		"attempts":          int64(o.Attempts),
@@ -90,6 +93,26 @@ func OrderState(o Order) map[string]any {
 		"planningDepotId":   string(o.PlanningDepotID),
 		"handedOverBy":      joined(o.HandedOverBy),
 	}
+	if !o.Deadline.IsZero() {
+		state[deadlineAt] = stored(o.Deadline)
+	}
+	return state
+}
+
+// deadlineAt is the deadline of an order's state as a timestamp. Earlier versions only
+// recorded it as text, in the field deadline.
+const deadlineAt = "deadlineAt"
+
+// WithDeadline returns an order's state with its deadline as text too, for readers of
+// events that recorded the timestamp alone.
+func WithDeadline(state map[string]any) map[string]any {
+	at, recorded := state[deadlineAt].(time.Time)
+	if _, text := state["deadline"]; text || !recorded {
+		return state
+	}
+	both := maps.Clone(state)
+	both["deadline"] = stateTime(at)
+	return both
 }
 
 // joined is a list of ids as a state records it.
@@ -107,8 +130,11 @@ func stateTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+	return stored(t).Format(time.RFC3339Nano)
 }
+
+// stored is a time as documents keep it.
+func stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // MissionState is the mission's progress.
 func MissionState(m Mission) map[string]any {
@@ -126,8 +152,42 @@ func MissionState(m Mission) map[string]any {
 	}
 }
 
-// RefusedState is the state of a note: the hash of the content that the order
-// refused.
-func RefusedState(contentHash string) map[string]any {
-	return map[string]any{"refusedContentHash": contentHash}
+// maxRefusedText bounds each text in a note's state, which so has at most 2 KiB.
+const maxRefusedText = 256
+
+// RefusedState is the state of a note: the content that the order refused, and its hash.
+func RefusedState(r OrderRequest) map[string]any {
+	if r.Cancel { // it asks for no content
+		return map[string]any{"refusedContentHash": r.Hash(), "refusedCancel": true, "refusedRequesterId": cut(r.RequesterID)}
+	}
+	state := map[string]any{
+		"refusedContentHash": r.Hash(),
+		"refusedPriority":    r.Priority.String(),
+		"refusedProductType": cut(r.ProductType),
+		"refusedWeightKg":    r.WeightKg,
+		"refusedColdChain":   r.ColdChain,
+		"refusedRequesterId": cut(r.RequesterID),
+		"refusedDelivery":    positionText(r.Delivery),
+	}
+	if r.Pickup != nil {
+		state["refusedPickup"] = positionText(*r.Pickup)
+	}
+	if !r.Deadline.IsZero() {
+		state["refusedDeadlineAt"] = stored(r.Deadline)
+	}
+	return state
+}
+
+func positionText(p Position) string { return fmt.Sprintf("%g,%g", p.Lat, p.Lon) }
+
+// cut is the beginning of a text, at most maxRefusedText bytes.
+func cut(text string) string {
+	if len(text) <= maxRefusedText {
+		return text
+	}
+	n := maxRefusedText
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
 }

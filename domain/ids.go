@@ -24,6 +24,7 @@ type (
 	WarehouseID string
 	DroneTypeID string
 	DiscardID   string
+	RefusalID   string
 	ReplayID    string
 )
 
@@ -103,6 +104,10 @@ func DiscardIDFor(topic, messageID string) DiscardID { return DiscardID(joinID(t
 // ReplayIDFor derives the id of the record of a replayed message, so that whoever
 // replays it again finds the record.
 func ReplayIDFor(topic, messageID string) ReplayID { return ReplayID(joinID(topic, messageID)) }
+
+// RefusalIDFor derives the id of the record of a refused message, so that a redelivery
+// finds the record.
+func RefusalIDFor(topic, messageID string) RefusalID { return RefusalID(joinID(topic, messageID)) }
 
 // joinID joins two ids readably, or by digest when the readable form could not
 // be an id, such as for its length.

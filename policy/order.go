@@ -30,7 +30,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 	foreign := order != nil && order.RequesterID != "" && order.RequesterID != req.RequesterID
 	switch {
 	case foreign && !tombstone:
-		r.note(*order, ReasonRequesterMismatch, domain.RefusedState(hash))
+		r.note(*order, ReasonRequesterMismatch, domain.RefusedState(req))
 		return r.change, reject(ReasonRequesterMismatch, string(req.ID), "the order is %s's and requester_id is %q; its requester or an operator can change it", order.RequesterID, req.RequesterID)
 	case foreign && req.Cancel: // both have cancelled it, so neither's order may come to life
 		o := *order
@@ -75,7 +75,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 	case tombstone:
 		return Change{}, reject(ReasonAlreadyCancelled, string(req.ID), "its cancellation arrived before it")
 	default:
-		r.note(*order, ReasonOrderConflict, domain.RefusedState(hash))
+		r.note(*order, ReasonOrderConflict, domain.RefusedState(req))
 		return r.change, reject(ReasonOrderConflict, string(req.ID), "the content differs and the order is already %s", order.Status)
 	}
 }

@@ -27,6 +27,7 @@ const (
 	PlaceChanges = "placeChanges"
 	DroneTypes   = "droneTypes"
 	Maintenance  = "maintenance"
+	Refusals     = "refusals"
 
 	// expireAt is the field TTL policies delete by.
 	expireAt = "expireAt"
@@ -494,4 +495,24 @@ var replayCodec = codec[domain.Replay]{
 	text("subjectId", func(r *domain.Replay) *string { return &r.SubjectID }),
 	instant("replayedAt", func(r *domain.Replay) *time.Time { return &r.ReplayedAt }),
 	text("replayedBy", func(r *domain.Replay) *string { return &r.ReplayedBy }),
+}
+
+// refusalCount is the field of a record that stands for many refusals.
+const refusalCount = "count"
+
+var refusalCodec = codec[domain.Refusal]{
+	key(func(r *domain.Refusal) *domain.RefusalID { return &r.ID }),
+	text("topic", func(r *domain.Refusal) *string { return &r.Topic }),
+	text("messageId", func(r *domain.Refusal) *string { return &r.MessageID }),
+	text("orderingKey", func(r *domain.Refusal) *string { return &r.OrderingKey }),
+	instant("publishedAt", func(r *domain.Refusal) *time.Time { return &r.PublishedAt }),
+	instant("refusedAt", func(r *domain.Refusal) *time.Time { return &r.RefusedAt }),
+	text("reason", func(r *domain.Refusal) *string { return &r.Reason }),
+	text("error", func(r *domain.Refusal) *string { return &r.Error }),
+	counter("bytes", func(r *domain.Refusal) *int { return &r.Bytes }),
+	text("replayOf", func(r *domain.Refusal) *string { return &r.ReplayOf }),
+	counter(refusalCount, func(r *domain.Refusal) *int { return &r.Count }),
+	text("outcome", func(r *domain.Refusal) *domain.RefusalOutcome { return &r.Outcome }),
+	text("decidedBy", func(r *domain.Refusal) *string { return &r.DecidedBy }),
+	instant("decidedAt", func(r *domain.Refusal) *time.Time { return &r.DecidedAt }),
 }

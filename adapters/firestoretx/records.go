@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 	"unicode/utf8"
 
 	"cloud.google.com/go/firestore"
@@ -23,7 +24,7 @@ const maxDiscardedPayload = 512 << 10
 // RecordDiscard records that an operator discards a message, with the time and as much of
 // the payload as fits. The first record of a message is kept.
 //
-// Cost: 1 RPC, 1 write.
+// Cost: 2 RPCs, 2 writes.
 func (s *Store) RecordDiscard(ctx context.Context, d domain.Discard) error {
 	sum := sha256.Sum256(d.Payload)
 	d.Bytes, d.PayloadHash, d.DiscardedAt = len(d.Payload), hex.EncodeToString(sum[:]), s.now()
@@ -37,7 +38,10 @@ func (s *Store) RecordDiscard(ctx context.Context, d domain.Discard) error {
 	doc[expireAt] = d.DiscardedAt.Add(s.retention)
 	_, err := s.doc(Discards, string(d.ID)).Create(ctx, doc)
 	if status.Code(err) == codes.AlreadyExists {
-		return nil
+		err = nil
+	}
+	if err == nil {
+		err = s.decideRefusal(ctx, d.Topic, d.MessageID, domain.RefusalDiscarded, d.DiscardedBy, d.DiscardedAt)
 	}
 	return wrap(err, "discard %s", d.ID)
 }
@@ -51,7 +55,7 @@ func (s *Store) Discards(ctx context.Context) ([]domain.Discard, error) {
 // RecordReplay stores, at this moment, that a refused message was published again. The
 // new ids of earlier replays of the same message are kept.
 //
-// Cost: 1 RPC, 1 write.
+// Cost: 2 RPCs, 2 writes.
 func (s *Store) RecordReplay(ctx context.Context, r domain.Replay) error {
 	r.ReplayedAt = s.now()
 	doc := replayCodec.encode(r)
@@ -62,7 +66,47 @@ func (s *Store) RecordReplay(ctx context.Context, r domain.Replay) error {
 	doc["newMessageIds"] = firestore.ArrayUnion(again...)
 	doc[expireAt] = r.ReplayedAt.Add(s.retention)
 	_, err := s.doc(Replays, string(r.ID)).Set(ctx, doc, firestore.MergeAll)
+	if err == nil {
+		err = s.decideRefusal(ctx, r.Topic, r.MessageID, domain.RefusalReplayed, r.ReplayedBy, r.ReplayedAt)
+	}
 	return wrap(err, "replay %s", r.ID)
+}
+
+// RecordRefusal records that a message was refused for good. The first record of a
+// message is kept.
+//
+// Cost: 1 RPC, 1 write.
+func (s *Store) RecordRefusal(ctx context.Context, r domain.Refusal) error {
+	doc := refusalCodec.encode(r)
+	doc[expireAt] = r.RefusedAt.Add(s.retention)
+	_, err := s.doc(Refusals, string(r.ID)).Create(ctx, doc)
+	if status.Code(err) == codes.AlreadyExists {
+		return nil
+	}
+	return wrap(err, "refusal %s", r.ID)
+}
+
+// CountRefusals adds r.Count to the record of all State Managers that counts such
+// refusals of that minute.
+//
+// Cost: 1 RPC, 1 write.
+func (s *Store) CountRefusals(ctx context.Context, r domain.Refusal) error {
+	doc := refusalCodec.encode(r)
+	doc[refusalCount] = firestore.Increment(r.Count)
+	doc[expireAt] = r.RefusedAt.Add(s.retention)
+	_, err := s.doc(Refusals, string(r.ID)).Set(ctx, doc, firestore.MergeAll)
+	return wrap(err, "refusals %s", r.ID)
+}
+
+// decideRefusal records what became of a refused message. One without a record, such as
+// of an earlier version, gets none.
+func (s *Store) decideRefusal(ctx context.Context, topic, messageID string, outcome domain.RefusalOutcome, by string, at time.Time) error {
+	changed := refusalCodec.updates(domain.Refusal{}, domain.Refusal{Outcome: outcome, DecidedBy: by, DecidedAt: at})
+	_, err := s.doc(Refusals, string(domain.RefusalIDFor(topic, messageID))).Update(ctx, changed)
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return wrap(err, "outcome of the refusal")
 }
 
 // LetterRecords reads what is recorded of messages with this id that were replayed or

@@ -314,7 +314,7 @@ func TestStore_RedeliveredOrderNeverResetsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	note := events.Items[len(events.Items)-1]
-	if note.Reason != string(policy.ReasonOrderConflict) || !cmp.Equal(note.State, domain.RefusedState(other.Hash())) {
+	if note.Reason != string(policy.ReasonOrderConflict) || !cmp.Equal(note.State, domain.RefusedState(other)) {
 		t.Errorf("the conflict is not recorded: %+v", events)
 	}
 }

@@ -85,7 +85,7 @@ func (d *deadLetters) publish(ctx context.Context, topic string, msg *pubsub.Mes
 func wrap(topic string, msg *pubsub.Message, reason string, cause error) (data []byte, attrs map[string]string) {
 	attrs = map[string]string{
 		AttrReason:      reason,
-		AttrError:       truncate(strings.ToValidUTF8(cause.Error(), "\ufffd"), maxAttributeBytes),
+		AttrError:       errorText(cause),
 		AttrMessageID:   msg.ID,
 		AttrTopic:       topic,
 		AttrPublishTime: published(msg).UTC().Format(timeLayout),
@@ -107,6 +107,11 @@ func wrap(topic string, msg *pubsub.Message, reason string, cause error) (data [
 		data = data[:room]
 	}
 	return data, attrs
+}
+
+// errorText is the text of an error as letters and records keep it.
+func errorText(cause error) string {
+	return truncate(strings.ToValidUTF8(cause.Error(), "\ufffd"), maxAttributeBytes)
 }
 
 // keep takes at most room of a message's own attributes in order of name, the

@@ -4,7 +4,7 @@
 //
 // Every message takes one path: decode, transaction(policy), settle. Settle alone acks or
 // nacks. It acks a message once its effect is committed or its refusal recorded. Poison
-// goes to the topic's dead-letter topic, with the reason, and is then acked. Transient
+// goes to the topic's dead-letter topic, with the reason, then into the collection refusals, and is then acked. Transient
 // failures are retried while the message's lease lasts and then nacked, so an outage of the
 // store loses nothing.
 //

@@ -219,7 +219,8 @@ func (l *line) receive(topic string, handle func(context.Context, *pubsub.Messag
 func (l *line) settler(topic string) *settler {
 	publisher := NewPublisher(l.client)
 	l.t.Cleanup(publisher.Stop)
-	return NewWorker(l.client, nil, publisher, Config{}, emutest.Log(l.t), l.meter).settler(topic)
+	store, _ := l.store()
+	return NewWorker(l.client, store, publisher, Config{}, emutest.Log(l.t), l.meter).settler(topic)
 }
 
 // pipeline runs one shard with the given applier on the line's telemetry.

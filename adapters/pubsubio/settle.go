@@ -27,6 +27,7 @@ type settler struct {
 	applied     *meter.Counter
 	latency     *meter.Histogram
 	deadLetters *deadLetters
+	refusals    *refusals
 	now         func() time.Time
 	retryable   func(error) bool
 }
@@ -64,6 +65,7 @@ func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 			log.ErrorContext(ctx, "dead letter not published; the message will be redelivered", slog.String("reason", reason), slog.Any("err", failure))
 			break
 		}
+		s.refusals.record(ctx, s.topic, msg, reason, err)
 		outcome, failure = meter.DeadLetter, err
 		log.WarnContext(ctx, "message dead-lettered", slog.String("reason", reason), slog.Any("err", err))
 	case rejected: // final: redelivery cannot change it

@@ -89,6 +89,7 @@ func (c Config) withDefaults() Config {
 type Store interface {
 	OrderStore
 	DecisionStore
+	RefusalStore
 	NewTelemetryApplier() *firestoretx.TelemetryApplier
 }
 
@@ -100,13 +101,17 @@ type Worker struct {
 	cfg       Config
 	log       *slog.Logger
 	meter     *meter.Meter
+	refusals  *refusals
 	work      inWork
 	outages   outages
 }
 
 // NewWorker returns a worker; Run starts it. The publisher sends the dead letters.
 func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Config, log *slog.Logger, m *meter.Meter) *Worker {
-	return &Worker{client: client, store: store, publisher: publisher, cfg: cfg.withDefaults(), log: log, meter: m}
+	cfg = cfg.withDefaults()
+	return &Worker{
+		client: client, store: store, publisher: publisher, cfg: cfg, log: log, meter: m, refusals: newRefusals(store, cfg.Now, log, m),
+	}
 }
 
 // ShutdownPlan is the plan by which Run ends.
@@ -162,14 +167,18 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	receive(TopicTelemetry, w.cfg.MaxOutstanding, 2, func(_ context.Context, msg *pubsub.Message) { telemetry.handle(hard, msg) })
 	receive(TopicOrders, max(w.cfg.MaxOutstanding/40, 1), 1, leased(orders.handle))
 	receive(TopicDecisions, max(w.cfg.MaxOutstanding/40, 1), 1, leased(decisions.handle))
+	counting, stopCounting := context.WithCancel(over)
+	defer stopCounting()
+	shards.Go(func() { w.refusals.run(counting) })
 	err := receivers.Wait()
 	telemetry.stop()
+	stopCounting()
 	settled := make(chan struct{})
-	go func() { shards.Wait(); close(settled) }()
+	go func() { shards.Wait(); w.refusals.finish(over); close(settled) }()
 	select {
 	case <-settled:
 	case <-over.Done():
-		w.log.WarnContext(ctx, "telemetry was not nacked in time; it will be redelivered")
+		w.log.WarnContext(ctx, "telemetry was not nacked or refusals were not recorded in time; telemetry will be redelivered")
 	}
 	return err
 }
@@ -179,7 +188,7 @@ func (w *Worker) settler(topic string) *settler {
 		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now, work: &w.work,
 		tracer: w.cfg.Tracing.Tracer(scope), backlog: w.meter.Backlog(topic, w.cfg.Now),
 		applied: w.meter.Settlements(meter.Settlement{Kind: topic, Outcome: meter.Applied}), latency: w.meter.Latency(topic),
-		deadLetters: &deadLetters{publisher: w.publisher, timeout: letterTimeout}, retryable: firestoretx.Retryable,
+		deadLetters: &deadLetters{publisher: w.publisher, timeout: letterTimeout}, refusals: w.refusals, retryable: firestoretx.Retryable,
 	}
 }
 

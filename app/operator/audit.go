@@ -450,8 +450,12 @@ func change(e domain.Event, before map[string]any) string {
 	default:
 		parts = append(parts, "stays "+e.To)
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.State)) {
-		is, was := e.State[name], before[name]
+	state, before := domain.WithDeadline(e.State), domain.WithDeadline(before)
+	for _, name := range slices.Sorted(maps.Keys(state)) {
+		if name == "deadlineAt" {
+			continue // the same as deadline
+		}
+		is, was := state[name], before[name]
 		differs := !reflect.DeepEqual(is, was) // a newer version may record lists and maps
 		if name == "contentHash" {
 			if before != nil && differs {

@@ -198,7 +198,7 @@ func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Lett
 // its message cannot. A repeated replay finds nothing. Each replay is recorded in the
 // store with the message's old and new id.
 //
-// Cost: 1 RPC, 1 write for each letter, besides what Pub/Sub costs.
+// Cost: 2 RPCs, 2 writes for each letter, besides what Pub/Sub costs.
 func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
 	if err := ofField("all", f.CheckAll()); err != nil {
 		return Letters{}, err
@@ -249,7 +249,7 @@ func subjectOf(topic string, l pubsubio.DeadLetter) (subject, id string) {
 // letters even if some could not be discarded. A repeated discard finds nothing, or
 // letters that are already recorded.
 //
-// Cost: 1 RPC and 1 write for each letter, besides Pub/Sub.
+// Cost: 2 RPCs and 2 writes for each letter, besides Pub/Sub.
 func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string) (letters Letters, err error) {
 	if err := ofField("ids", f.CheckChoice()); err != nil {
 		return Letters{}, err

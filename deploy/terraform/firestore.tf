@@ -52,22 +52,36 @@ locals {
 
   # Standard indexes every field by itself, but for those exempted above. Enterprise
   # indexes none and would scan the whole collection: these serve the queries of the
-  # binaries, and those by time of docs/auditing.md.
+  # binaries, and those of docs/auditing.md.
   enterprise = var.firestore_edition == "ENTERPRISE"
   queried = [
+    ["alertAcks", "at"],
+    ["alertAcks", "by"],
     ["cycles", "startedAt"],
     ["decisions", "appliedAt"],
+    ["decisions", "warning"],
+    ["discards", "discardedAt"],
+    ["discards", "discardedBy"],
     ["drones", "currentMissionId"],
     ["drones", "homeDepotId", "status"],
     ["drones", "status"],
     ["events", "time"], # not with event_shards, which keep events below 500 a second each
+    ["learned", "speedKmh"],
+    ["lockBreaks", "brokenAt"],
+    ["lockBreaks", "brokenBy"],
     ["locks", "lockId"],
     ["missions", "commandPending"],
     ["missions", "revokePending"],
+    ["missions", "endTime"],
     ["missions", "startTime"],
     ["orders", "createdAt"],
+    ["orders", "deliveredAt"],
     ["orders", "status", "held"],
     ["orders", "status", "late"],
+    ["placeChanges", "changedAt"],
+    ["refusals", "refusedAt"],
+    ["replays", "replayedAt"],
+    ["replays", "replayedBy"],
   ]
   by_hand = {
     for index in local.queried : join("/", index) => index

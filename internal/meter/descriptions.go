@@ -75,6 +75,8 @@ var (
 		"Calls of the locks' store that are missing in lock_events_total because they came too fast to be counted.")
 	pickedUpAgainTotal = describe("parcels_picked_up_again_total", counter,
 		"Orders picked up by a second mission although, as a late report shows, their parcel had already been put down.")
+	refusalsTotal = describe("refusals_total", counter,
+		"Dead-lettered messages by what the collection refusals holds of them: recorded (a record of its own), counted (only a number), lost (the write failed).", "record")
 	httpLimitedTotal = describe("http_limited_total", counter,
 		"HTTP requests refused with 429 because their caller had used up its limit, by budget (reads, commands, streams).", "budget")
 	liveReportsTotal = describe("live_reports_total", counter,

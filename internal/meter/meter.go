@@ -34,6 +34,9 @@ type Meter struct {
 	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
 	PickedUpAgain     Counter // parcels picked up again after they had been put down, as late reports show
 	LockEventsDropped Counter // calls of the locks that LockEvents lacks
+	RefusalsRecorded  Counter // refused messages with a record of their own
+	RefusalsCounted   Counter // refused messages that a record only counts
+	RefusalsLost      Counter // refused messages whose record could not be written
 	LiveReports       Counter // reports that the live feed received
 	LiveReportsBytes  Counter // bytes of their messages
 	ClockOffset       Offset  // Firestore's time minus the local one

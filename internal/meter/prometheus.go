@@ -59,6 +59,9 @@ func (m *Meter) collectMessages(c collector) {
 	c.count(commandsPublishedTotal, m.CommandsPublished.Value())
 	c.count(outboxOverflowTotal, m.OutboxOverflow.Value())
 	c.count(pickedUpAgainTotal, m.PickedUpAgain.Value())
+	c.count(refusalsTotal, m.RefusalsRecorded.Value(), "recorded")
+	c.count(refusalsTotal, m.RefusalsCounted.Value(), "counted")
+	c.count(refusalsTotal, m.RefusalsLost.Value(), "lost")
 	c.count(liveReportsTotal, m.LiveReports.Value())
 	c.count(liveReportsBytesTotal, m.LiveReportsBytes.Value())
 	for _, budget := range budgets {

@@ -91,6 +91,7 @@ func newChecker(h History) *checker {
 			continue
 		}
 		key := entity{e.Entity, e.ID}
+		e.State = domain.WithDeadline(e.State)
 		c.events[key] = append(c.events[key], e)
 	}
 	for key, events := range c.events {

@@ -298,10 +298,10 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 				Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: published.Add(time.Second)})
 		}},
 		{"I9", "content is refused that an order could take", func(h *History) {
-			h.Events = append(h.Events, conflict("O6", domain.OrderPending, domain.RefusedState("other")))
+			h.Events = append(h.Events, conflict("O6", domain.OrderPending, map[string]any{"refusedContentHash": "other"}))
 		}},
 		{"I9", "newer content is missing where a third was refused", func(h *History) {
-			h.Events = append(h.Events, conflict("O1", domain.OrderDelivered, domain.RefusedState("third")))
+			h.Events = append(h.Events, conflict("O1", domain.OrderDelivered, map[string]any{"refusedContentHash": "third"}))
 			h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: parcel(h, "O1").ContentPublishedAt.Add(time.Second)})
 		}},
 		{"I9", "cancellation had no effect", func(h *History) { h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
@@ -411,7 +411,7 @@ func TestCheck_AccountsForContentThatLost(t *testing.T) {
 			return Message{OrderID: "O7", Cancel: true, ContentHash: "other", SentAt: won.Add(time.Hour)}
 		},
 		"too late": func(h *History, won time.Time) Message {
-			h.Events = append(h.Events, conflict("O1", domain.OrderDelivered, domain.RefusedState("other")))
+			h.Events = append(h.Events, conflict("O1", domain.OrderDelivered, map[string]any{"refusedContentHash": "other"}))
 			return Message{OrderID: "O1", ContentHash: "other", SentAt: won.Add(time.Hour)}
 		},
 		"too late, by a note that does not say what": func(h *History, won time.Time) Message {
@@ -495,7 +495,7 @@ func row(h *History, id domain.DecisionID) *domain.LedgerEntry {
 // I2: a note records a refusal: it changes nothing and has a reason.
 func TestCheck_ReportsNotesThatChangeState(t *testing.T) {
 	h := goodHistory()
-	note := conflict("O1", domain.OrderDelivered, domain.RefusedState("other"))
+	note := conflict("O1", domain.OrderDelivered, map[string]any{"refusedContentHash": "other"})
 	h.Events = append(h.Events, note)
 	if report := Check(h); !report.OK() {
 		t.Errorf("a note broke %v", report.Violations)

@@ -167,7 +167,7 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 		transition{string(domain.OrderInDelivery), string(domain.OrderInDelivery)}:
 		mayChange := []string{"late"}
 		if after.Cause == domain.CauseOperator {
-			mayChange = append(mayChange, "priority", "deadline", "pinnedDroneId", "forbiddenDroneIds")
+			mayChange = append(mayChange, "priority", "deadline", "deadlineAt", "pinnedDroneId", "forbiddenDroneIds")
 		}
 		if after.Cause == domain.CauseDecision || after.Cause == domain.CauseTelemetry {
 			mayChange = []string{"releasing"} // by an amendment, or because it is void

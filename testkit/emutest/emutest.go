@@ -12,6 +12,7 @@ import (
 	"cloud.google.com/go/firestore"
 	"github.com/google/uuid"
 
+	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
@@ -20,7 +21,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
-// Hosts starts the servers that the environment does not name and returns the
+// Hosts starts the servers that the environment does not name, with the indexes of production, and returns the
 // addresses of both. They stop with the test.
 func Hosts(t testing.TB) connect.Config {
 	t.Helper()
@@ -31,7 +32,7 @@ func Hosts(t testing.TB) connect.Config {
 		PubSubHost:    os.Getenv(connect.PubSubHost),
 	}
 	if c.FirestoreHost == "" {
-		c.FirestoreHost = firestoreemu.StartT(t, firestoreemu.Options{}).Addr()
+		c.FirestoreHost = firestoreemu.StartT(t, firestoreemu.Options{Indexes: deploy.FirestoreIndexes}).Addr()
 	}
 	if c.PubSubHost == "" {
 		c.PubSubHost = pubsubemu.StartT(t, pubsubemu.Options{}).Addr()
