@@ -34,7 +34,7 @@ var layers = []layer{
 	{"deploy", "Terraform, manifests, indexes, dashboards, alerts", nil},
 	{"policy", "the fleet's rules, pure", []string{"domain"}},
 	{"internal", "plumbing: flags, settings, connections, metrics, clocks", []string{"domain", "lock"}},
-	{"testkit", "what tests share", []string{"domain", "lock", "emulator", "internal"}},
+	{"testkit", "what tests share", []string{"domain", "lock", "emulator", "deploy", "internal"}},
 	{"adapters", "Firestore, Pub/Sub and wire forms", []string{"domain", "policy", "lock", "proto", "internal"}},
 	{"app", "the use cases", []string{"domain", "policy", "lock", "solver", "internal", "adapters"}},
 	{"httpapi", "the HTTP API over the use cases", []string{"domain", "policy", "lock", "internal", "adapters", "app"}},
