@@ -50,8 +50,8 @@ type Lister interface {
 
 // Closer is a Backend that does work in the background.
 type Closer interface {
-	// Close ends that work and waits for it until ctx ends. Leases that it could
-	// not give up expire.
+	// Close ends that work and waits for it until ctx ends. Leases that it could not release
+	// expire.
 	Close(ctx context.Context) error
 }
 

@@ -296,9 +296,8 @@ func TestAutoExtend_EndsTheWorkWhenTheLeaseIsUnproven(t *testing.T) {
 	})
 }
 
-// B-01: an extension that hangs is given up before the lease may be over, by a tenth
-// of the TTL and at most a second. The lease is the old one, or the one that the
-// extension made if that ends sooner.
+// B-01: a hanging extension is given up before the lease ends, by a tenth of the TTL and at
+// most a second. That is the old lease, or the extended one if it ends sooner.
 func TestAutoExtend_EndsTheWorkWhenTheStoreHangs(t *testing.T) {
 	for _, row := range []struct{ ttl, lease, patience time.Duration }{
 		{30 * time.Second, 30 * time.Second, 19 * time.Second},

@@ -41,9 +41,8 @@ func TestError_MatchesItsSentinel(t *testing.T) {
 	}
 }
 
-// L-ID-03: an error names neither key nor id, however it is printed. In a log it is a
-// text like every other error, because log sinks with a schema reject a field of two
-// types.
+// L-ID-03: an error names neither key nor id, however it is printed. In a log it is a text,
+// because log sinks with a schema reject a field of two types.
 func TestError_RevealsNothing(t *testing.T) {
 	id := lock.NewLockID()
 	e := &lock.Error{Code: lock.CodeInternal, Op: "acquire", Key: "payment:42", LockID: id, OutcomeUnknown: true,

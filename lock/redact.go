@@ -31,8 +31,8 @@ func (o *Observed) denies(key string) bool {
 	return o.denied != nil && o.denied.MatchString(norm.NFC.String(key))
 }
 
-// matchAny matches text in NFC that contains one of the words, whatever its case;
-// nil if there are none. An empty word is in every key, and so denies all.
+// matchAny matches text in NFC that contains one of the words, in any case; nil if there are
+// none. An empty word denies every key.
 func matchAny(words []string) *regexp.Regexp {
 	if len(words) == 0 {
 		return nil

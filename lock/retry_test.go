@@ -238,9 +238,9 @@ func TestAcquire_PollsALockThatNeverExpires(t *testing.T) {
 	}
 }
 
-// B-06: the clock that decides is a little behind the local one. The lock is taken soon
-// after it is free: a pause of the backoff might outlast the budget, and a try every
-// few milliseconds would use up the tries.
+// B-06: the clock that decides is slightly behind the local one. The lock is taken soon after
+// it is free: a full pause may outlast the budget, and trying every few milliseconds would use
+// up the tries.
 func TestAcquire_RetriesSoonAfterTheLocalEnd(t *testing.T) {
 	clock := locktest.NewClock(time.UnixMilli(1_000_000))
 	const behind = 120 * time.Millisecond
@@ -272,9 +272,8 @@ func TestAcquire_RetriesSoonAfterTheLocalEnd(t *testing.T) {
 	}
 }
 
-// B-06: an end that is past by the local clock says little about when the lock is free:
-// the holder's clock or the server's may be behind. Tries still wait, at most as long
-// as otherwise, or they would be used up at once.
+// B-06: a lease that is over by the local clock may still be live by the one that decides.
+// Tries then wait, at most as long as usual, or they would be used up at once.
 func TestAcquire_WaitsThoughTheLocalEndIsPast(t *testing.T) {
 	for _, ago := range []time.Duration{lock.Tolerance, lock.Tolerance + time.Minute} {
 		clock := locktest.NewClock(time.UnixMilli(1_000_000))

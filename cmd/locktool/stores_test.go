@@ -22,9 +22,9 @@ func onEachStore(t *testing.T, test func(*testing.T, *storeserver.Server)) {
 	}
 }
 
-// L-FENCE-01, L-RTY-06, L-END-03, B-01: on Redis and PostgreSQL locktool does what it does
-// on Firestore: it runs a command with a rising fence, keeps others out, shows and breaks
-// the lock, and stops a command whose lock was broken or whose store is gone.
+// L-FENCE-01, L-RTY-06, L-END-03, B-01: on Redis and PostgreSQL, as on Firestore, locktool runs
+// a command with a rising fence, keeps others out, shows and breaks the lock, and stops a
+// command whose lock was broken or whose store is gone.
 func TestStores_RunStatusBreakMigrate(t *testing.T) {
 	onEachStore(t, func(t *testing.T, server *storeserver.Server) {
 		postgres := strings.HasPrefix(server.URL, "postgres")

@@ -89,9 +89,8 @@ func TestAutoExtend_ReportsASilentServerBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// A call without a deadline does not wait for a silent server for ever. Its error is not
-// Aborted, because the caller did not end it. A slow machine may use up the patience
-// before the commit is sent, so the patience grows until one was.
+// A call without a deadline gives up on a silent server, not with Aborted, because the caller
+// did not end it. On a slow machine the patience grows until the commit was sent.
 func TestBackend_GivesUpOnASilentServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})

@@ -82,9 +82,8 @@ var troubles = []trouble{
 	{name: "applied, then aborted", commits: []faultproxy.Fault{{After: codes.Aborted}}, acquire: true},
 }
 
-// L-CAN-02, L-CAN-03, L-ACQ-06, B-03: the caller is cancelled at each request in turn.
-// An outcome that is reported as known is true, and what a failed acquisition had locked
-// is released.
+// L-CAN-02, L-CAN-03, L-ACQ-06, B-03: the caller is cancelled at each request in turn. An
+// outcome that is reported as known is true, and a failed acquisition releases what it locked.
 func TestBackend_TellsTheTrueOutcomeWhereverItIsCancelled(t *testing.T) {
 	onlyLong(t, "cancellations at every call")
 	for _, c := range changes {

@@ -18,7 +18,7 @@ func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
-	// A document nobody writes; a missing one has a read time too.
+	// Nobody writes this document; a missing one has a read time too.
 	probe := b.locks.Doc("clock-check")
 	report, err := tasks.Read(ctx, &b.tasks, func(ctx context.Context) (lock.ClockReport, error) {
 		return lock.MeasureClock(b.clock, func() (time.Time, error) {

@@ -244,9 +244,8 @@ func TestAcquire_ReleasesAnUnresolvedLeaseInTheBackground(t *testing.T) {
 	}
 }
 
-// L-ACQ-06: a commit that failed might still apply, but not once what it depends on has
-// changed: then nothing is unknown. A key's first acquisition depends on nothing, so it
-// stays unknown.
+// L-ACQ-06: a failed commit may still apply, until something that it depends on has changed. A
+// key's first acquisition depends on nothing, so its outcome stays unknown.
 func TestAcquire_KnowsAnOvertakenCommitHasFailed(t *testing.T) {
 	relocked := func(t *testing.T, r rig) {
 		mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, key).LockID, Key: key})
@@ -340,10 +339,9 @@ func TestAcquire_RetriesARefusedCommit(t *testing.T) {
 	}
 }
 
-// L-ACQ-05, L-ACQ-06, L-ERR-01: after a conflict the documents cannot be read. The
-// acquisition reports that read's error, unless the second try finds its own lock. If the
-// client library sent the commit twice, the outcome is unknown: the first sending may
-// have been applied.
+// L-ACQ-05, L-ACQ-06, L-ERR-01: the read after a conflict fails. The acquisition reports that
+// error, unless the second try finds its own lock. If the client library sent the commit twice,
+// the outcome is unknown.
 func TestAcquire_ReportsTheReadThatFailedAfterAConflict(t *testing.T) {
 	sentTwiceThenOnce := []faultproxy.Fault{{Before: codes.Unavailable}, {Before: codes.Aborted}, {Before: codes.Aborted}}
 	for _, row := range []struct {
@@ -652,9 +650,8 @@ func TestRelease_SucceedsIfTheRepetitionIsRefused(t *testing.T) {
 	}
 }
 
-// L-REL-05: the lease was over by the server's clock, though not by the local one, and
-// another process took the lock. That the commit was sent twice does not make the
-// release ours.
+// L-REL-05: the lease ended by the server's clock only, and another process took the lock. The
+// release is not ours, though its commit was sent twice.
 func TestRelease_IsNotOursAfterATakeover(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
@@ -1082,9 +1079,8 @@ func TestBackend_WritesNothingIfCancelledAfterTheRead(t *testing.T) {
 	}
 }
 
-// L-ACQ-06, L-CAN-02: a context that ends after a conflict leaves the outcome
-// unknown where the client library had sent the commit twice: the first sending may
-// still be on its way.
+// L-ACQ-06, L-CAN-02: if ctx ends after a conflict and the client library sent the commit
+// twice, the outcome is unknown: the first sending may still be on its way.
 func TestAcquire_CancelledAfterAConflictMayBeUnknown(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -1150,9 +1146,9 @@ var operations = []operation{
 	}},
 }
 
-// L-CAN-04: a silent server does not hold a cancelled caller. How soon the caller is let
-// go when even the client library does not end the call is checked by
-// TestCall_LeavesAStuckOperationBehind.
+// L-CAN-04: a silent server does not hold a cancelled caller.
+// TestCall_LeavesAStuckOperationBehind checks it for a client library that does not end the
+// call.
 func TestBackend_LeavesASilentServer(t *testing.T) {
 	for _, op := range operations {
 		for _, rpc := range []string{op.reads, "Commit", "BeginTransaction"} {
@@ -1187,9 +1183,8 @@ func TestBackend_LeavesASilentServer(t *testing.T) {
 	}
 }
 
-// L-ERR-01: all codes, each through the request that can return it. Requests
-// the client library repeats until the context ends are covered by
-// TestClassify_EveryGRPCCode.
+// L-ERR-01: all codes, each through the request that can return it. TestClassify_EveryGRPCCode
+// covers the requests that the client library repeats.
 func TestBackend_MapsTheCodesOfEveryRequest(t *testing.T) {
 	repeated := map[string]map[codes.Code]bool{
 		"Commit":            {codes.Unavailable: true, codes.ResourceExhausted: true},

@@ -228,9 +228,8 @@ func TestInterop_HasTheSamePlacesAndHashes(t *testing.T) {
 	}
 }
 
-// B-04, L-REL-01, L-EXT-01, L-TIME-01: whoever shows the lock id owns the lock; another id
-// proves nothing. A lock that is over, tolerance included, is taken over, and then the
-// old id proves nothing either.
+// B-04, L-REL-01, L-EXT-01, L-TIME-01: only the lock id proves ownership. After the lease and
+// the tolerance the lock is taken over, and the old id proves nothing.
 func TestInterop_TheLockIDIsTheProof(t *testing.T) {
 	syncguard.Need(t)
 	process := startSyncGuard(t)

@@ -108,10 +108,9 @@ func (p extendingPeer) Extend(ctx context.Context, ref lock.Ref, _ time.Duration
 	})
 }
 
-// B-05, L-END-01: concurrent clients with skewed clocks that crash, lose replies, try
-// again and let leases expire, behind a network that fails. Without the server-time
-// guard clocks may differ by the tolerance in all, with it by any amount, and may be
-// set while leases are held.
+// B-05, L-END-01: concurrent clients crash, lose replies, retry and let leases expire. Without
+// the server-time guard their clocks differ by the tolerance; with it by any amount, and they
+// may be set while leases are held.
 func TestBackend_HistoriesAreLinearizable(t *testing.T) {
 	onlyLong(t, "histories under a dozen clocks and peers")
 	const hour, ms = time.Hour, time.Millisecond

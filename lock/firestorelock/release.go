@@ -56,7 +56,7 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 	}
 	lost := lostReply{mayHaveApplied(err) || sent.repeated(), h.expiresAtMs, h.serverEnd}
 	if isConflict(err) || mayHaveApplied(err) && ctx.Err() == nil {
-		// Changed by somebody, or perhaps deleted by our own commit.
+		// Changed by another process, or deleted by our own commit.
 		return b.releaseInTransaction(ctx, t, lost)
 	}
 	return lock.ReleaseResult{}, lost.failure(ctx, err)
@@ -82,8 +82,7 @@ func (l lostReply) explains(now instant) bool {
 	return l.possible && lock.IsLive(l.expiresAtMs, at.UnixMilli()) && !now.isPast(l.serverEnd)
 }
 
-// failure is the error that ends a release. What a commit may have done before
-// stays unknown, whatever failed after it.
+// failure is the error that ends a release. What an earlier commit may have done stays unknown.
 func (l lostReply) failure(ctx context.Context, err error) error {
 	return withUnknownOutcome(classify(ctx, err), l.possible)
 }
@@ -140,8 +139,8 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 		if round > 0 || ctx.Err() != nil {
 			return lock.ReleaseResult{}, withUnknownOutcome(classify(ctx, err), true)
 		}
-		// A transaction the server no longer knows was committed by an earlier
-		// sending, or it had expired: the former only if there was one.
+		// A transaction that the server no longer knows has expired, or an earlier sending, if
+		// there was one, committed it.
 		if !isTransactionGone(err) || sent.repeated() {
 			lost = lostReply{true, f.stored.expiresAtMs, f.stored.serverEnd()}
 		}

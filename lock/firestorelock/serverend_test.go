@@ -88,9 +88,9 @@ func TestSetClock_MovesTheWallClockAlone(t *testing.T) {
 
 const shortTTL = 200 * time.Millisecond
 
-// L-END-01: the holder's clock is an hour ahead, and it dies. Whoever comes next has
-// the lock as soon as the server's clock says that the lease is over, with the next
-// fence; not before, however wrong its own clock is.
+// L-END-01: the holder's clock is an hour ahead, and it dies. The next one has the lock, with
+// the next fence, exactly when the lease is over by the server's clock, however wrong its own
+// clock is.
 func TestServerEnd_HolderAnHourAheadDies(t *testing.T) {
 	for name, offset := range map[string]time.Duration{"right": 0, "an hour behind": -time.Hour, "an hour ahead": time.Hour} {
 		t.Run("successor's clock "+name, func(t *testing.T) {
@@ -143,9 +143,9 @@ func updateTimeOf(t *testing.T, client *firestore.Client) time.Time {
 	return doc.UpdateTime
 }
 
-// L-END-01, L-EXT-02: a lease that is over by the server's clock is not there for
-// anybody, and its holder cannot revive it, though nobody has taken it and its own
-// clock says that there is an hour left.
+// L-END-01, L-EXT-02: a lease that is over by the server's clock is over for all, and its
+// holder cannot revive it, though nobody has taken it and the holder's clock shows an hour
+// left.
 func TestServerEnd_IsOneForAllCalls(t *testing.T) {
 	r, server, clock := standingRig(t, time.Hour)
 	res := mustAcquire(t, r.faulty, key)

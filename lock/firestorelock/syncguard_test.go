@@ -183,9 +183,8 @@ func TestSyncGuard_IsComparedUnderContention(t *testing.T) {
 	syncguard.Compare(t, newBackend(t, clientOf(t, serverAddr, project), Config{}), inProject(t, startSyncGuard(t), project), lost)
 }
 
-// B-04, L-ACQ-01: workers of both kinds find one expired lock, and one of them takes it
-// over. The test ends once that happened often enough, or some times by the end of
-// the time limit.
+// B-04, L-ACQ-01: workers of both kinds find one expired lock, and one takes it over. The test
+// ends when that happened often enough, or a few times within the time limit.
 func TestSyncGuard_TakesOverOnce(t *testing.T) {
 	eachPeer(t, func(t *testing.T, start func(*testing.T, string) syncguard.Contender) {
 		const perKind, some, rounds = 2, 4, 12

@@ -7,14 +7,13 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// turns lets what concerns one lock id go one by one.
+// turns serializes the calls about one lock id.
 type turns struct {
 	mu    sync.Mutex
 	taken map[string]chan struct{} // closed when the turn ends
 }
 
-// take waits for the turn of a lock id, at most until ctx ends. The turn is given
-// back by done.
+// take waits for the turn of a lock id, at most until ctx ends; done ends the turn.
 func (t *turns) take(ctx context.Context, lockID string) (done func(), err error) {
 	for {
 		t.mu.Lock()

@@ -151,15 +151,15 @@ func (s *suite) is(what string, got, want any) {
 	}
 }
 
-// endsAfter checks when a lease ends of which the last call said that it lasts ttl:
-// by the store's clock, and for its holder.
+// endsAfter checks that a lease ends ttl after the last call, by the store's clock and for its
+// holder.
 func (s *suite) endsAfter(ttl time.Duration, expiresAtMs int64, deadline time.Time) {
 	s.Helper()
 	s.isAbout("end", time.UnixMilli(expiresAtMs), ttl)
 	s.isAbout("deadline", deadline, ttl) // L-TIME-04
 }
 
-// isAbout checks a time that the last call set: so long after it.
+// isAbout checks that a time lies so long after the last call.
 func (s *suite) isAbout(what string, got time.Time, after time.Duration) {
 	s.Helper()
 	if !s.time.between(got.Add(-after), s.called) {
@@ -167,8 +167,8 @@ func (s *suite) isAbout(what string, got time.Time, after time.Duration) {
 	}
 }
 
-// acquireBrief takes a lock for a test that waits for its end. A lease that is over
-// before the answer comes is none (L-ACQ-07): a slow machine tries again.
+// acquireBrief takes a lock for a test that waits for its end. It retries if the lease was over
+// before the answer came (L-ACQ-07), as on a slow machine.
 func (s *suite) acquireBrief(key string) lock.AcquireResult {
 	s.Helper()
 	for {
@@ -184,13 +184,13 @@ func (s *suite) acquireBrief(key string) lock.AcquireResult {
 	}
 }
 
-// past waits until a lease is over by so much.
+// past waits until the given time after the end of a lease.
 func (s *suite) past(expiresAtMs int64, by time.Duration) {
 	s.time.waitUntil(time.UnixMilli(expiresAtMs).Add(by))
 }
 
-// inTime tells whether it is now still sooner than so much after the end of a lease,
-// so that what was seen of it was seen then.
+// inTime tells whether the given time after the end of a lease is still to come, so that what
+// was seen of the lease was seen before it.
 func (s *suite) inTime(expiresAtMs int64, by time.Duration) bool {
 	return s.time.isBefore(time.UnixMilli(expiresAtMs).Add(by))
 }

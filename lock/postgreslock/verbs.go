@@ -169,7 +169,7 @@ func (b *Backend) resolve(ctx context.Context, key, lockID string, failed error)
 	if !ok || !e.OutcomeUnknown {
 		return answer{}, failed
 	}
-	if ctx.Err() != nil { // the caller waits no longer
+	if ctx.Err() != nil { // the caller has gone
 		b.giveUp(ctx, key, lockID)
 		return answer{}, failed
 	}

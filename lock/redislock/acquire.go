@@ -113,7 +113,7 @@ func (a *acquisition) judge(reply any, asked time.Time) (lock.AcquireResult, err
 		if err != nil {
 			return none, err
 		}
-		n, _ := lock.ParseFence(old.Fence) // what is none is old
+		n, _ := lock.ParseFence(old.Fence) // an invalid fence counts as old
 		a.b.waiters.Held(a.key, version(n))
 		if old.LockID == a.lockID {
 			// An earlier run, whose reply was lost, was granted it.
@@ -128,7 +128,7 @@ func (a *acquisition) judge(reply any, asked time.Time) (lock.AcquireResult, err
 	return none, lock.Internal(fmt.Sprintf("acquire script returned an unexpected %T", reply))
 }
 
-// giveBack releases, in the background, a lease that nobody was told of.
+// giveBack releases, in the background, a lease that was not handed out.
 func (a *acquisition) giveBack(ctx context.Context) {
 	a.b.tasks.Background(ctx, func(ctx context.Context) {
 		_, _ = a.b.releaseAt(ctx, a.key, a.lockKey, a.lockID) // else it ends with its ttl

@@ -158,10 +158,10 @@ func (b *Backend) indexKey(lockID string) string { return b.head + indexPart + l
 
 func (b *Backend) fenceKey(lockKey string) string { return b.head + fencePart + lockKey }
 
-// channel is where releases of a lock are told.
+// channel is where releases of a lock are published.
 func (b *Backend) channel(lockKey string) string { return lockKey + ":released" }
 
-// nextCall names a call, so that the server recognises it when it is made again.
+// nextCall names a call, so that the server recognises a repetition.
 func (b *Backend) nextCall() string {
 	return b.self + strconv.FormatUint(b.calls.Add(1), 36)
 }

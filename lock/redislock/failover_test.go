@@ -158,9 +158,8 @@ func TestCheckDurability_NamesLosses(t *testing.T) {
 	}
 }
 
-// A server whose memory is full evicts a fence counter if its policy lets it, and the first
-// fence comes again; the start warned of it. With noeviction it refuses to lock instead,
-// and still releases.
+// A server whose memory is full may evict a fence counter, and the first fence comes again; the
+// check at start warned of it. With noeviction it refuses to lock and still releases.
 func TestEviction_ForgetsFencesUnlessRefused(t *testing.T) {
 	for policy, forgets := range map[string]bool{"allkeys-random": true, "noeviction": false} {
 		t.Run(policy, func(t *testing.T) {

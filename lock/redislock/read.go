@@ -35,7 +35,7 @@ func parseLock(text string) (storedLock, error) {
 	return s, nil
 }
 
-// fence is the stored fence in 15 digits; as it is, if it is none.
+// fence is the stored fence in 15 digits, or unchanged if it is invalid.
 func (s storedLock) fence() lock.Fence {
 	if n, err := lock.ParseFence(s.Fence); err == nil {
 		if f, err := lock.FormatFence(n); err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// callRetention is how long the server recognises a release that is made again.
+// callRetention is how long the server recognises a repeated release.
 const callRetention = 10 * time.Second
 
 // Release implements lock.Backend.
@@ -36,8 +36,8 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 	return res, nil
 }
 
-// releaseAt releases the lock of a key, if the id has it. A call whose reply was lost is
-// made again under the same name.
+// releaseAt releases the lock of a key, if the id has it. It repeats a call whose reply was
+// lost under the same name.
 func (b *Backend) releaseAt(ctx context.Context, key, lockKey, lockID string) (lock.ReleaseResult, error) {
 	keys := []string{lockKey, b.indexKey(lockID)}
 	call := b.nextCall()

@@ -28,9 +28,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startRedis runs a server of its own for a test. It may be killed and loses nothing: what it
-// answered, the kernel has. With appendfsync everysec it would put off writing while an
-// fsync is under way.
+// startRedis runs a server for one test. Killing it loses nothing, because the kernel has what
+// it answered; with appendfsync everysec it would delay writes during an fsync.
 func startRedis(tb testing.TB, settings ...string) *storeserver.Server {
 	tb.Helper()
 	return storeserver.Redis(tb, append([]string{"--appendfsync", "no", "--enable-debug-command", "yes"}, settings...)...)

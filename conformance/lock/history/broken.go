@@ -83,7 +83,7 @@ func (b broken) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lo
 	return res, errors.Join(err, b.lost())
 }
 
-// fence is higher than the last by so much.
+// fence is the last fence plus by.
 func (b *breaker) fence(key string, by int64) lock.Fence {
 	f, _ := lock.FormatFence(max(1, b.fences[key]+by))
 	return f
@@ -95,7 +95,7 @@ func (b *breaker) grant(req lock.AcquireRequest, fence lock.Fence) lock.AcquireR
 	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, ExpiresAtMs: end.UnixMilli(), Deadline: end}
 }
 
-// take ends whatever lease there is.
+// take ends the lease of a key, whoever holds it.
 func (b *breaker) take(key string) {
 	_, _ = lock.Break(context.Background(), b.backend, key, nil)
 }

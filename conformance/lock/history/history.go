@@ -345,8 +345,8 @@ func explain(ops []porcupine.Operation, info porcupine.LinearizationInfo) string
 
 // state is one lock: what the store holds, and what its holder believes.
 type state struct {
-	// The store's lock. Answers do not tell every time exactly: early has the earliest
-	// ends that they allow, late the latest.
+	// The store's lock. Answers do not fix every time: early has the earliest possible ends,
+	// late the latest.
 	early, late lockspec.Lock
 
 	until  int64 // ns since the start: the holder stops
@@ -460,8 +460,8 @@ func step(s state, in input, out output) []state {
 		case out.unknown && !canBeOver:
 			return []state{s}
 		case out.unknown:
-			// If it was granted, nobody knows: no time is protected. Also to its holder:
-			// an earlier try may have been granted too late, and given back.
+			// Nobody knows whether it was granted, so no time is protected, not even from its
+			// holder: an earlier try may have been granted too late and given back.
 			granted := in.unknown(free)
 			if !in.forgets {
 				return []state{s, granted}
@@ -505,7 +505,7 @@ func step(s state, in input, out output) []state {
 			undone.early.Ends, undone.until = -never, 0
 			return []state{gone, undone}
 		case out.ok && s.broken == in.id:
-			return []state{s} // it was sent again, found the lock gone, and took that for its own doing (B-03)
+			return []state{s} // it was sent again, found the lock gone, and counted that as its own release (B-03)
 		case out.ok:
 			return nil
 		case holder == in.id && canBeLive && canBeOver:
@@ -536,8 +536,8 @@ func step(s state, in input, out output) []state {
 	return nil
 }
 
-// unknown is the state after a grant of which only the call is known. The backend may
-// give the lease back at any time.
+// unknown is the state after a grant whose answer is unknown. The backend may give the lease
+// back at any time.
 func (in input) unknown(s state) state {
 	s.late, _ = in.rules().Acquire(lockspec.Lock{Counter: s.early.Counter}, in.id, in.ttl, in.latest())
 	s.early, s.until = s.late, 0

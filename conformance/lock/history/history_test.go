@@ -102,9 +102,8 @@ func (c flawedClient) Extend(_ context.Context, ref lock.Ref, ttl time.Duration)
 	return lock.ExtendResult{OK: true, ExpiresAtMs: l.expiresAtMs, Deadline: start.Add(ttl)}, nil
 }
 
-// B-05: the checker accepts a sound service and finds each defect. Time is simulated,
-// so a stall of the machine spoils no history. One history may miss a defect that no
-// call happened to meet.
+// B-05: the checker accepts a sound service and finds each defect. Time is simulated, so a slow
+// machine spoils no history; but a single history may miss a defect.
 func TestCheck_RejectsBrokenLocks(t *testing.T) {
 	const histories = 10
 	for _, row := range []struct {
@@ -165,9 +164,9 @@ func TestCheck_AllowsAFencePerTry(t *testing.T) {
 	}
 }
 
-// B-05: an acquisition whose first reply is lost, and whose lease an operator breaks before it
-// asks again, finds the lock taken by another, and may then be tried anew. An operator that
-// came after its answer explains nothing.
+// B-05: an acquisition loses its first reply, and an operator breaks its lease before it asks
+// again. It finds the lock taken by another and may be tried anew, but not if the operator came
+// after its answer.
 func TestCheck_AllowsABrokenAcquisitionToBeRefused(t *testing.T) {
 	for brokenAt, want := range map[int64]Verdict{10: Linearizable, 60: Violated} {
 		r := NewRecorder()
@@ -289,9 +288,9 @@ func (s late) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock
 	return res, err
 }
 
-// B-05: of an extension that was sent twice the first sending may arrive last, after the
-// answer to the second. The lease then ends later than its holder was told; nothing may
-// take effect once the way to the server has settled.
+// B-05: the first sending of a repeated extension may arrive after the answer to the second,
+// and end the lease later than its holder was told. Nothing may take effect after the way to
+// the server has settled.
 func TestCheck_AllowsARepeatedExtensionToArriveLate(t *testing.T) {
 	const ttl = 100 * time.Millisecond
 	const pause = ttl / 2

@@ -20,8 +20,8 @@ var (
 	clients      = flag.Int("trialclients", 16, "clients of a trial of the lock; with more of them a long one takes less time")
 )
 
-// What a trial is like. Clients wait most of the time, so more of them, each with keys of
-// its own share, make a trial faster and leave it as it is for every key.
+// The size of a trial. Clients mostly wait, so more of them, each with its share of keys, make
+// a trial faster without changing the load on a key.
 const (
 	keysPerClient   = 3 // those whose holder died do not stop the others
 	windowPerClient = 625
@@ -54,8 +54,8 @@ type Trial struct {
 	Want         Verdict // "": Linearizable
 }
 
-// Run plays the trial and checks it in windows. At the end of each nothing is under
-// way, and the fence of each key is known: the next one begins with it.
+// Run plays the trial and checks it in windows. At the end of each nothing is under way, and
+// the next window begins with the known fence of each key.
 func (tr Trial) Run(t *testing.T) {
 	t.Helper()
 	total := tr.Acquisitions

@@ -63,7 +63,7 @@ func (w Workload) Play(clients []*Client) {
 }
 
 // useLease is the life of one lease: acquired, perhaps extended, released or abandoned, and
-// perhaps extended and released once more when it is no longer ours.
+// perhaps extended and released again after its end.
 func (w Workload) useLease(ctx context.Context, c *Client, rng *rand.Rand) {
 	key := keyName(rng.IntN(w.Keys))
 	id, ok, err := w.acquire(ctx, c, rng, key)
@@ -108,8 +108,8 @@ func (w Workload) linger(ctx context.Context, c *Client, rng *rand.Rand, ref loc
 
 func keyName(i int) string { return fmt.Sprintf("key-%d", i) }
 
-// acquire takes a lock by one call, or by as many as the helper makes of it. The
-// lease is then the workload's; the handle knows no clock of the client's.
+// acquire takes a lock by one call, or by the calls that the helper makes of it. The workload,
+// not the handle, then looks after the lease.
 func (w Workload) acquire(ctx context.Context, c *Client, rng *rand.Rand, key string) (id string, ok bool, err error) {
 	if rng.Float64() >= w.Retries {
 		id = lock.NewLockID()

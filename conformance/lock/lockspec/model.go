@@ -341,8 +341,8 @@ func (m *model) writes(k call) bool {
 	return k.Kind != nothing && (k.Stage == decided || k.Stage == asked && m.Time == ServerTime)
 }
 
-// settled checks a state, and drops from it what can matter no longer, so that more
-// histories meet in one state.
+// settled checks a state and drops what no longer matters, so that more histories meet in one
+// state.
 func (m *model) settled(s state) (state, *Violation) {
 	if v := m.checkState(&s); v != nil {
 		return s, v
@@ -433,7 +433,7 @@ func (m *model) apply(s state, a action) (state, *Violation) {
 		k.Server, k.DecidedAt = s.Now+s.Ahead, s.Now
 	} else if k.Stale && !m.unchecked(*k) {
 		if a.Slot != current {
-			*k = call{} // nobody starts it again
+			*k = call{} // nobody retries it
 		} else {
 			m.decide(&s, c, k)
 		}
@@ -545,6 +545,6 @@ func (m *model) unanswered(c *client, k call) {
 		if c.Short == 0 || k.TTL < c.Short {
 			c.Short = k.TTL
 		}
-	case release, nothing: // made again, see enabledFor
+	case release, nothing: // repeated, see enabledFor
 	}
 }

@@ -28,8 +28,8 @@ type Result struct {
 	World  string
 	States int
 	Steps  int
-	Depth  int  // every history of so many steps was followed, or the steps of Story
-	Whole  bool // there are no longer ones
+	Depth  int  // every history of this many steps was followed, or the steps of Story
+	Whole  bool // there are no longer histories
 	Took   time.Duration
 
 	// Violation is the first property that does not hold, nil for none, and Story the

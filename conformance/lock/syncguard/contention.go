@@ -12,7 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// Limit is how long a test goes on that has not seen enough; SYNCGUARD_TIME=60s sets another.
+// Limit bounds how long a test runs until it has seen enough; SYNCGUARD_TIME=60s sets it.
 func Limit(tb testing.TB) time.Duration {
 	tb.Helper()
 	limit, _ := limitOf(tb)

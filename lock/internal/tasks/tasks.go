@@ -55,14 +55,14 @@ func (t *Group) End() {
 	}
 }
 
-// IsClosed tells whether background work is still welcome.
+// IsClosed tells whether optional work is refused.
 func (t *Group) IsClosed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.closed
 }
 
-// Close refuses further optional work and waits for what runs, at most until ctx ends
+// Close refuses optional work from now on and waits for what runs, at most until ctx ends
 // (ErrAborted).
 func (t *Group) Close(ctx context.Context) error {
 	t.mu.Lock()

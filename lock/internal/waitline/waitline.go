@@ -149,7 +149,7 @@ func (l *line) wake() {
 	}
 }
 
-// wakeIfFree tells of what the listener saw, if the lock was not held later.
+// wakeIfFree wakes the first waiter if the listener saw the lock free after it was last held.
 func (l *line) wakeIfFree() {
 	if l.freeAt.After(l.heldAt) {
 		l.wake()
@@ -167,8 +167,7 @@ func (l *line) silence() {
 	}
 }
 
-// ListenSoon arranges for a listener on a lock that was found held, if somebody
-// waits for it and goes on waiting.
+// ListenSoon starts a listener on a lock that was found held, if somebody keeps waiting for it.
 func (ws *Lines) ListenSoon(key string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
