@@ -239,7 +239,7 @@ func (l *lossy) cancel() {
 		}
 		o := l.orders[m.OrderIDs[0]]
 		b := l.binding(m.DroneID)
-		change, err := policy.DefaultOrderPolicy().IngestOrder(&o, &b, domain.OrderRequest{ID: o.ID, Cancel: true}, l.now, l.now)
+		change, err := policy.DefaultOrderPolicy().IngestOrder(&o, &b, domain.OrderRequest{ID: o.ID, Cancel: true, OrderContent: domain.OrderContent{RequesterID: o.RequesterID}}, l.now, l.now)
 		if err == nil && o.Status == domain.OrderAssigned {
 			l.commit(change)
 			l.withdrawn++
