@@ -99,6 +99,12 @@ func (d Drone) ChargePerMinute() float64 {
 // Retired reports whether an operator has retired the drone.
 func (d Drone) Retired() bool { return !d.RetiredAt.IsZero() }
 
+// Legacy reports whether the document is of an earlier version, which knew no registry.
+func (d Drone) Legacy() bool { return d.RegisteredAt.IsZero() && !d.Unregistered && !d.Retired() }
+
+// Heard reports whether the drone has ever reported. One that has not has no position.
+func (d Drone) Heard() bool { return !d.SeenAt.IsZero() }
+
 // CarriesCold reports whether the drone can take orders that require a cold chain. What
 // drones have that nobody registered is not known.
 func (d Drone) CarriesCold() bool { return d.ColdBox != nil || d.RegisteredAt.IsZero() }

@@ -13,7 +13,7 @@ func (a *API) droneEndpoints() []endpoint {
 	return []endpoint{
 		{
 			method: get, path: "/api/v1/drones", role: viewer, summary: "List drones.",
-			parameters: listed("drones", choice("status", domain.DroneStatuses)), answer: list("drones", a.drones, entity.OfDrone),
+			parameters: listed("drones", choice("status", domain.DroneStatuses), onlyTrue("legacy", "Only drones of an earlier version, which nobody has registered; reads all drones.", "true, or leave it out")), answer: list("drones", a.drones, entity.OfDrone),
 		},
 		{method: get, path: "/api/v1/drones/{id}", role: viewer, summary: "Read one drone.", answer: single[domain.DroneID](a.store.Drone, entity.OfDrone)},
 		{method: get, path: "/api/v1/drones/{id}/story", role: viewer, summary: "Tell everything recorded about one drone.", answer: a.story(operator.SubjectDrone)},
@@ -24,5 +24,5 @@ func (a *API) droneEndpoints() []endpoint {
 }
 
 func (a *API) drones(ctx context.Context, r *request) (firestoretx.Listing[domain.Drone], error) {
-	return a.store.ListDrones(ctx, domain.DroneStatus(r.value("status")), r.page())
+	return a.store.ListDrones(ctx, firestoretx.DroneFilter{Status: domain.DroneStatus(r.value("status")), Legacy: r.has("legacy")}, r.page())
 }

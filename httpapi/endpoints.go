@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -15,7 +16,7 @@ import (
 func (a *API) fleetEndpoints() []endpoint {
 	return slices.Concat(
 		a.snapshotEndpoints(), []endpoint{a.streamEndpoint()},
-		a.orderEndpoints(), a.droneEndpoints(), a.missionEndpoints(), a.decisionEndpoints(), a.placeEndpoints(),
+		a.orderEndpoints(), a.droneEndpoints(), a.registryEndpoints(), a.missionEndpoints(), a.decisionEndpoints(), a.placeEndpoints(),
 		a.alertEndpoints(), a.deadLetterEndpoints(), a.messageEndpoints(), a.lockEndpoints(),
 		[]endpoint{{method: get, path: "/api/v1/session", role: viewer, summary: "Say who the caller is and which verbs it has.", answer: writes(a.session)}},
 	)
@@ -41,17 +42,17 @@ func handling(path string, role identity.Role, h http.Handler) endpoint {
 // route makes the handler of all requests from the table.
 func (a *API) route(table []endpoint) http.Handler {
 	mux := http.NewServeMux()
-	methods := map[string][]string{}
+	handlers := map[string]map[string]http.Handler{} // by path and method
 	var paths []string
 	for _, e := range table {
-		mux.Handle(e.method+" "+e.path, a.serve(e))
-		if methods[e.path] == nil {
+		if handlers[e.path] == nil {
+			handlers[e.path] = map[string]http.Handler{}
 			paths = append(paths, strings.TrimSuffix(e.path, "{$}"))
 		}
-		methods[e.path] = append(methods[e.path], e.method)
+		handlers[e.path][e.method] = a.serve(e)
 	}
-	for path, allowed := range methods {
-		mux.Handle(path, a.wrongMethod(allowed))
+	for path, byMethod := range handlers {
+		mux.Handle(path, a.methods(byMethod, handlers[path[:strings.LastIndex(path, "/")+1]+"{id}"][get]))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, problem(http.StatusNotFound, "no such path %.128q; available paths: %s", r.URL.Path, strings.Join(paths, ", ")))
@@ -82,12 +83,28 @@ func (a *API) serve(e endpoint) http.Handler {
 	}))
 }
 
-// wrongMethod answers a path that exists for other methods.
-func (a *API) wrongMethod(allowed []string) http.Handler {
-	if slices.Contains(allowed, http.MethodGet) {
-		allowed = append(slices.Clone(allowed), http.MethodHead)
+// methods serves a path by the method of a request, and refuses others. entity, if not nil,
+// reads one of the entities beside which the path is: that of GET /api/v1/drones/apply may
+// have this id.
+func (a *API) methods(byMethod map[string]http.Handler, entity http.Handler) http.Handler {
+	allowed := slices.Sorted(maps.Keys(byMethod))
+	if byMethod[get] != nil {
+		allowed = append(allowed, http.MethodHead)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = get
+		}
+		if h := byMethod[method]; h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		if method == get && entity != nil {
+			r.SetPathValue("id", path.Base(r.URL.Path))
+			entity.ServeHTTP(w, r)
+			return
+		}
 		p := problem(http.StatusMethodNotAllowed, "method %.16s not allowed; use %s", r.Method, oneOf(allowed))
 		p.headers = map[string]string{"Allow": strings.Join(allowed, ", ")}
 		a.refuse(w, r, p)

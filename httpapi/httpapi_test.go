@@ -474,6 +474,13 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 			"lastUpdate": at(1), "seenAt": at(2), "freeAfter": at(3), "idleSince": at(4), "faultSince": at(5), "ghostRevokedAt": at(6), "parkedSince": at(8), "homebound": true, "homeboundSince": at(9),
 			"emergencyLatched": true, "grounded": true, "groundedReason": "rotor", "ghostMissionId": "M-2", "failedMissions": []any{map[string]any{"missionId": "M-1", "failedAt": at(7)}},
 			"shortName": "one", "batteryCapacityMah": 5000, "consumptionPerKm": 1.5, "consumptionPerKmKg": 0.25, "maxFlightTimeMinutes": 40, "payloadCapacityKg": 2.5, "chargeRate": 12.5, "revision": 7,
+			"typeId": "M30", "registrationMark": "F-1", "serialNumber": "ABCD1Z", "remoteId": "R", "coldBox": map[string]any{"minCelsius": 2.5, "maxCelsius": 8.5},
+			"due": []any{map[string]any{"item": "rotor", "at": at(10), "flightHours": 31.5, "landings": 32, "everyDays": 33, "everyFlightHours": 34.5, "everyLandings": 35}},
+			"maintained": []any{map[string]any{
+				"item": "motor", "done": map[string]any{"at": at(11), "flightHours": 41.5, "landings": 42}, "met": map[string]any{"at": at(12), "flightHours": 43.5, "landings": 44},
+			}},
+			"minBatteryHealth": 80.5, "ownProperties": []any{"due"}, "registeredAt": at(13), "registeredBy": "ann", "unregistered": true, "retiredAt": at(14),
+			"flightSeconds": 51, "landings": 52, "batteryHealth": 91.5, "reportedSerial": "ABCD1Y", "countsStops": true,
 		}},
 		{"orders/O1", entity.Order{}, map[string]any{
 			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,
@@ -733,6 +740,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/decisions", 1, 2},
 		{"/api/v1/cycles", 1, 1},
 		{"/api/v1/depots?limit=1", 1, 1},
+		{"/api/v1/drone-types?limit=1", 1, 0},
 		{"/api/v1/warehouses", 1, 1},
 		{"/api/v1/drones/D1", 1, 1},
 		{"/api/v1/missions/M-DEC-1", 1, 1},

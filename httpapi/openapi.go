@@ -11,7 +11,7 @@ import (
 
 // exampleIDs are the ids of the document's examples, by collection.
 var exampleIDs = map[string]string{
-	"drones": "D1", "orders": "O2", "missions": "M-DEC-1", "decisions": "DEC-1", "cycles": "C1", "depots": "DEPOT-8", "warehouses": "W8", "deadletters": "4711",
+	"drones": "D1", "orders": "O2", "missions": "M-DEC-1", "decisions": "DEC-1", "cycles": "C1", "depots": "DEPOT-8", "warehouses": "W8", "drone-types": "M30", "deadletters": "4711",
 }
 
 // openAPI answers GET /api/openapi.json with the OpenAPI 3.1 document of the API. It is generated

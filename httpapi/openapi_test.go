@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
@@ -326,8 +327,17 @@ var exampleNeeds = map[string]func(*guarded){
 	"/api/v1/warehouses/{id}/story": func(g *guarded) {
 		g.asks(g.token(asOperator), "POST", "/api/v1/warehouses/apply", `{"reason": "x", "warehouses": [{"id": "W8", "position": {"lat": 48, "lon": 2}, "authorizedProductTypes": ["BLOOD"]}]}`, http.StatusOK)
 	},
-	"/api/v1/deadletters/replay":  (*guarded).letter,
-	"/api/v1/deadletters/discard": (*guarded).letter,
+	"/api/v1/drones/{id}/delete": func(g *guarded) { // a drone with a mission is not retired
+		if _, err := g.clients.Firestore.Doc("drones/D1").Update(g.t.Context(), []firestore.Update{{Path: "currentMissionId", Value: firestore.Delete}}); err != nil {
+			g.t.Fatal(err)
+		}
+	},
+	"/api/v1/drones/{id}/maintain": func(g *guarded) {
+		g.asks(g.token(asOperator), "POST", "/api/v1/drones/apply", `{"reason": "x", "drones": [{"id": "D1", "homeDepotId": "DEPOT-1", "payloadCapacityKg": 5, "consumptionPerKm": 1.5, "maxFlightTimeMinutes": 45, "due": [{"item": "propellers", "everyDays": 9}]}]}`, http.StatusOK)
+	},
+	"/api/v1/drone-types/{id}/delete": func(g *guarded) { g.example(http.MethodPost, "/api/v1/drone-types/apply") },
+	"/api/v1/deadletters/replay":      (*guarded).letter,
+	"/api/v1/deadletters/discard":     (*guarded).letter,
 	"/api/v1/locks/break": func(g *guarded) {
 		if _, _, err := lock.TryAcquire(g.t.Context(), g.locks, domain.CycleLockKey("DEPOT-1"), lock.WithTTL(time.Minute)); err != nil {
 			g.t.Fatal(err)

@@ -94,7 +94,7 @@ type positionForm struct {
 	Lon float64 `json:"lon" doc:"Degrees." min:"-180" max:"180"`
 }
 
-func checkPlaces[P domain.Place, F ~map[string]any](bad *problems, name string, list []F, read func([]map[string]any) ([]P, error)) []P {
+func checkPlaces[P any, F ~map[string]any](bad *problems, name string, list []F, read func([]map[string]any) ([]P, error)) []P {
 	places, err := read(entity.Each(list, func(fields F) map[string]any { return fields }))
 	wrong, _ := errors.AsType[placefile.Problems](err)
 	for _, p := range wrong {

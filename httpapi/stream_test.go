@@ -327,7 +327,7 @@ func TestStream_CostsNothingWhileNobodyLooks(t *testing.T) {
 	if err := s.store.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "not needed"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.store.ListDrones(context.Background(), "", firestoretx.Page{}); err != nil {
+	if _, err := s.store.ListDrones(context.Background(), firestoretx.DroneFilter{}, firestoretx.Page{}); err != nil {
 		t.Fatal(err)
 	}
 	if after := s.clients.Meter.FirestoreByOperation()["live"]; after != before {

@@ -50,7 +50,7 @@ type Drone struct {
 	ID                   domain.DroneID     `json:"id"`
 	Status               domain.DroneStatus `json:"status"`
 	ReportedStatus       domain.DroneStatus `json:"reportedStatus,omitempty"`
-	Position             Position           `json:"position"`
+	Position             *Position          `json:"position,omitempty" doc:"Absent if it never reported."`
 	BatteryPercentage    Number             `json:"batteryPercentage"`
 	SpeedKmh             Number             `json:"speedKmh"`
 	LastUpdate           Time               `json:"lastUpdate,omitempty"`
@@ -81,6 +81,24 @@ type Drone struct {
 	MaxFlightTimeMinutes int                `json:"maxFlightTimeMinutes,omitempty"`
 	PayloadCapacityKg    Number             `json:"payloadCapacityKg,omitempty"`
 	ChargeRate           Number             `json:"chargeRate,omitempty"`
+	TypeID               domain.DroneTypeID `json:"typeId,omitempty"`
+	RegistrationMark     string             `json:"registrationMark,omitempty"`
+	SerialNumber         string             `json:"serialNumber,omitempty"`
+	RemoteID             string             `json:"remoteId,omitempty"`
+	ColdBox              *ColdBox           `json:"coldBox,omitempty"`
+	Due                  []DueItem          `json:"due,omitempty"`
+	Maintained           []Maintenance      `json:"maintained,omitempty" doc:"The latest maintenance of each item, from which its next limits count."`
+	MinBatteryHealth     Number             `json:"minBatteryHealth,omitempty"`
+	OwnProperties        []string           `json:"ownProperties,omitempty" doc:"The properties that are not its type's."`
+	RegisteredAt         Time               `json:"registeredAt,omitempty"`
+	RegisteredBy         string             `json:"registeredBy,omitempty"`
+	Unregistered         bool               `json:"unregistered,omitempty" doc:"It is known by its reports only and takes no mission."`
+	RetiredAt            Time               `json:"retiredAt,omitempty"`
+	FlightSeconds        int64              `json:"flightSeconds,omitempty"`
+	Landings             int                `json:"landings,omitempty"`
+	BatteryHealth        *Number            `json:"batteryHealth,omitempty"`
+	ReportedSerial       string             `json:"reportedSerial,omitempty"`
+	CountsStops          bool               `json:"countsStops,omitempty"`
 	Revision             int64              `json:"revision"`
 }
 
@@ -92,8 +110,8 @@ type FailedMission struct {
 
 // OfDrone is the JSON form of a drone.
 func OfDrone(d domain.Drone) Drone {
-	return Drone{
-		ID: d.ID, Status: d.Status, ReportedStatus: d.ReportedStatus, Position: position(d.Position),
+	out := Drone{
+		ID: d.ID, Status: d.Status, ReportedStatus: d.ReportedStatus,
 		BatteryPercentage: Number(d.Battery), SpeedKmh: Number(d.SpeedKmh), LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
 		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved, NamedRevision: d.NamedRevision, SupportsAmendments: d.SupportsAmendments,
 		SupportsStandby: d.SupportsStandby,
@@ -106,7 +124,17 @@ func OfDrone(d domain.Drone) Drone {
 		HomeDepotID: d.HomeDepotID, ShortName: d.ShortName, BatteryCapacityMah: d.BatteryCapacityMah,
 		ConsumptionPerKm: Number(d.ConsumptionPerKm), ConsumptionPerKmKg: Number(d.ConsumptionPerKmKg), MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
 		PayloadCapacityKg: Number(d.PayloadCapacityKg), ChargeRate: Number(d.ChargeRate), Revision: d.Revision,
+		TypeID: d.TypeID, RegistrationMark: d.RegistrationMark, SerialNumber: d.SerialNumber, RemoteID: d.RemoteID, ColdBox: coldBox(d.ColdBox),
+		Due: Each(d.Due, dueItem), Maintained: Each(d.Maintained, maintenance),
+		MinBatteryHealth: Number(d.MinBatteryHealth), OwnProperties: d.OwnProperties, RegisteredAt: moment(d.RegisteredAt), RegisteredBy: d.RegisteredBy,
+		Unregistered: d.Unregistered, RetiredAt: moment(d.RetiredAt), FlightSeconds: d.FlightSeconds, Landings: d.Landings,
+		BatteryHealth: (*Number)(d.BatteryHealth), ReportedSerial: d.ReportedSerial, CountsStops: d.CountsStops,
 	}
+	if d.Heard() {
+		at := position(d.Position)
+		out.Position = &at
+	}
+	return out
 }
 
 // AlertAck is the acknowledgement of an alert.
@@ -466,7 +494,7 @@ func encodable(value any) any {
 	return value
 }
 
-// PlaceChange is what a command did to a depot or a warehouse, or would do.
+// PlaceChange is what a command did to a depot, a warehouse, a drone or a type, or would do.
 type PlaceChange struct {
 	Kind      domain.PlaceKind   `json:"kind"`
 	ID        string             `json:"id"`
@@ -476,11 +504,12 @@ type PlaceChange struct {
 	ChangedBy string             `json:"changedBy,omitempty"`
 	Why       string             `json:"why,omitempty"`
 	Warning   string             `json:"warning,omitempty" doc:"What is probably a mistake."`
+	Drones    int                `json:"drones,omitempty" doc:"How many drones of a type change with it."`
 }
 
 // OfPlaceChange is the JSON form of a change.
 func OfPlaceChange(c domain.PlaceChange) PlaceChange {
-	return PlaceChange{c.Kind, c.ID, c.Action, c.Fields, moment(c.ChangedAt), c.ChangedBy, c.Why, c.Warning}
+	return PlaceChange{c.Kind, c.ID, c.Action, c.Fields, moment(c.ChangedAt), c.ChangedBy, c.Why, c.Warning, c.Drones}
 }
 
 // Page is the JSON form of one page of a collection: the entities under its name;

@@ -3,6 +3,7 @@ package firestoretx
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
@@ -88,9 +89,28 @@ func readPage[T any](ctx context.Context, s *Store, collection string, page Page
 	return listing, wrap(err, "%s", collection)
 }
 
-// ListDrones lists drones; status may be empty.
-func (s *Store) ListDrones(ctx context.Context, status domain.DroneStatus, page Page) (Listing[domain.Drone], error) {
-	return list(ctx, s, Drones, page, decodeKnownDrone, equal("status", string(status)))
+// DroneFilter narrows a listing of drones; zero fields match all.
+type DroneFilter struct {
+	Status domain.DroneStatus
+	Legacy bool // only those of an earlier version, which knew no registry
+}
+
+// ListDrones lists drones. No query finds documents of an earlier version, so listing those
+// reads all drones until the page is full.
+func (s *Store) ListDrones(ctx context.Context, f DroneFilter, page Page) (Listing[domain.Drone], error) {
+	status := equal("status", string(f.Status))
+	if !f.Legacy {
+		return list(ctx, s, Drones, page, decodeKnownDrone, status)
+	}
+	found := 0
+	l, err := listUntil(ctx, s, Drones, Page{After: page.After}, decodeKnownDrone, func(d domain.Drone) bool {
+		if d.Legacy() {
+			found++
+		}
+		return found == page.Limit && page.Limit > 0
+	}, status)
+	l.Items = slices.DeleteFunc(l.Items, func(d domain.Drone) bool { return !d.Legacy() })
+	return l, err
 }
 
 // OrderFilter narrows a listing of orders; zero fields match all.

@@ -50,7 +50,7 @@ func TestStore_ReadsAPageAgainWhoseConnectionBreaks(t *testing.T) {
 	store := firestoretx.New(client, firestoretx.Config{})
 	for n, want := range []bool{true, true, false} {
 		breaks.Store(int32(n))
-		if _, err := store.ListDrones(t.Context(), "", firestoretx.Page{Limit: 10}); (err == nil) != want {
+		if _, err := store.ListDrones(t.Context(), firestoretx.DroneFilter{}, firestoretx.Page{Limit: 10}); (err == nil) != want {
 			t.Errorf("after %d broken connections: %v", n, err)
 		}
 	}

@@ -150,7 +150,7 @@ func (s *session) sawEvents(sight firestoretx.Sight[domain.Event]) {
 func (s *session) followDrones(ctx context.Context) error {
 	pause := dronesEvery
 	for {
-		l, err := s.cfg.Store.ListDrones(ctx, "", firestoretx.Page{})
+		l, err := s.cfg.Store.ListDrones(ctx, firestoretx.DroneFilter{}, firestoretx.Page{})
 		if err != nil {
 			return err
 		}

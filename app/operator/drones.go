@@ -7,22 +7,35 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
-// ListDrones prints one page of drones; status may be empty.
-func (d *Desk) ListDrones(ctx context.Context, status domain.DroneStatus, page firestoretx.Page) error {
-	l, err := d.Store.ListDrones(ctx, status, page)
+// ListDrones prints one page of drones.
+func (d *Desk) ListDrones(ctx context.Context, filter firestoretx.DroneFilter, page firestoretx.Page) error {
+	l, err := d.Store.ListDrones(ctx, filter, page)
 	if err != nil {
 		return err
 	}
+	none := nothing("drones", string(filter.Status), false)
+	if filter.Legacy {
+		none = "Every drone is registered or known as unregistered."
+	}
 	header := []string{"DRONE", "STATUS", "REPORTED", "BATTERY", "POSITION", "SEEN", "DEPOT", "MISSION", "FLAGS"}
-	return printPage(d, "drones", nothing("drones", string(status), false), l, entity.OfDrone, header, func(x domain.Drone) []string {
+	return printPage(d, "drones", none, l, entity.OfDrone, header, func(x domain.Drone) []string {
 		return []string{
-			string(x.ID), string(x.Status), string(x.ReportedStatus), fmt.Sprintf("%.0f %%", x.Battery), degrees(x.Position), d.ago(x.SeenAt),
+			string(x.ID), string(x.Status), string(x.ReportedStatus), fmt.Sprintf("%.0f %%", x.Battery), d.whereabouts(x), d.ago(x.SeenAt),
 			string(x.HomeDepotID), string(x.CurrentMissionID),
-			flags("emergency latched", x.EmergencyLatched, "grounded", x.Grounded, "not acked", x.Bound() && !x.MissionAcked, "ghost of "+string(x.GhostMissionID), x.GhostMissionID != ""),
+			flags("unregistered", x.Unregistered, "retired", x.Retired(), "due", policy.Due(x, d.Now()) != "", "other serial number", x.OtherIdentity(), "emergency latched", x.EmergencyLatched, "grounded", x.Grounded, "not acked", x.Bound() && !x.MissionAcked, "ghost of "+string(x.GhostMissionID), x.GhostMissionID != ""),
 		}
 	})
+}
+
+// whereabouts is where a drone last said it was. One that never reported is nowhere.
+func (d *Desk) whereabouts(x domain.Drone) string {
+	if !x.Heard() {
+		return "never heard of"
+	}
+	return degrees(x.Position)
 }
 
 func degrees(p domain.Position) string { return fmt.Sprintf("%.5f,%.5f", p.Lat, p.Lon) }

@@ -303,12 +303,12 @@ func TestCommands_FailuresNameTheirSubject(t *testing.T) {
 func TestDesk_ClearsEmergencies(t *testing.T) {
 	o := openOffice(t)
 	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
-	o.expect(o.says(o.desk.ListDrones(ctx, domain.DroneEmergency, firestoretx.Page{})), "No drones are EMERGENCY.")
+	o.expect(o.says(o.desk.ListDrones(ctx, firestoretx.DroneFilter{Status: domain.DroneEmergency}, firestoretx.Page{})), "No drones are EMERGENCY.")
 	o.refused(o.desk.PrintCleared(o.desk.ClearDrone(ctx, "D1", "looked at it")), policy.ReasonNotFound)
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 80, Status: domain.DroneIdle})
 	o.expect(o.says(o.desk.PrintCleared(o.desk.ClearDrone(ctx, "D1", "looked at it"))), "already done: drone D1 is IDLE\n")
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began.Add(time.Second), Position: home, Battery: 80, Status: domain.DroneEmergency})
-	o.expect(o.says(o.desk.ListDrones(ctx, "", firestoretx.Page{})), "D1", "EMERGENCY", "80 %", "emergency latched")
+	o.expect(o.says(o.desk.ListDrones(ctx, firestoretx.DroneFilter{}, firestoretx.Page{})), "D1", "EMERGENCY", "80 %", "emergency latched")
 	o.expect(o.says(o.desk.PrintCleared(o.desk.ClearDrone(ctx, "D1", "looked at it"))), "drone D1 is UNKNOWN")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
 		"Drone D1: UNKNOWN", "new: UNKNOWN", "IDLE -> EMERGENCY; emergencyLatched=true",
@@ -403,7 +403,7 @@ func TestDesk_GroundsDrones(t *testing.T) {
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now().Add(-time.Second), Position: home, Battery: 80, Status: domain.DroneIdle})
 	o.expect(o.says(o.desk.PrintDrone(o.desk.GroundDrone(ctx, "D1", "rotor 3"))), "drone D1 is IDLE, grounded: rotor 3 (by ")
 	o.expect(o.says(o.desk.PrintDrone(o.desk.GroundDrone(ctx, "D1", "again"))), "already done: drone D1 is IDLE, grounded: rotor 3 (by ")
-	o.expect(o.says(o.desk.ListDrones(ctx, "", firestoretx.Page{})), "D1", "grounded")
+	o.expect(o.says(o.desk.ListDrones(ctx, firestoretx.DroneFilter{}, firestoretx.Page{})), "D1", "grounded")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")), "  grounded: rotor 3", "stays IDLE; grounded=true because rotor 3")
 	o.expect(o.says(o.desk.PrintDrone(o.desk.ReleaseDrone(ctx, "D1", "replaced"))), "drone D1 is IDLE\n")
 	o.expect(o.says(o.desk.PrintDrone(o.desk.ReleaseDrone(ctx, "D1", "replaced"))), "already done: drone D1 is IDLE\n")
@@ -629,7 +629,7 @@ func TestDesk_EscapesControlCharacters(t *testing.T) {
 	for name, print := range map[string]func() error{
 		"orders":    func() error { return o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{}) },
 		"next page": func() error { return o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}) },
-		"drones":    func() error { return o.desk.ListDrones(ctx, "", firestoretx.Page{}) },
+		"drones":    func() error { return o.desk.ListDrones(ctx, firestoretx.DroneFilter{}, firestoretx.Page{}) },
 		"order":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, "O1") },
 		"story":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, disguised) },
 		"hold":      func() error { return o.desk.PrintOrder(o.desk.HoldOrder(ctx, disguised, "doubt \x1b[8m")) },

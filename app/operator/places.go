@@ -33,28 +33,38 @@ func (c Commands) ApplyWarehouses(ctx context.Context, places []domain.Warehouse
 }
 
 func applyPlaces[P domain.Place](ctx context.Context, c Commands, places []P, reason string, dryRun bool,
-	apply func(context.Context, P, firestoretx.Change) (domain.PlaceChange, error)) (done []domain.PlaceChange, err error) {
-	change, err := c.placeChange(reason, dryRun)
-	if err != nil {
-		return nil, err
-	}
+	apply func(context.Context, P, firestoretx.Change) (domain.PlaceChange, error)) ([]domain.PlaceChange, error) {
 	swapped, err := swapWarnings(ctx, c.Store, places)
 	if err != nil {
 		return nil, err
 	}
-	for i, p := range places {
-		key, _ := keyOf(p)
+	return applyAll(ctx, c, places, reason, dryRun, func(ctx context.Context, p P, change firestoretx.Change) (domain.PlaceChange, error) {
 		did, err := apply(ctx, p, change)
-		if err != nil {
-			failed := &ApplyError{ID: key.id, Err: err}
-			for _, rest := range places[i+1:] {
-				key, _ := keyOf(rest)
-				failed.NotTried = append(failed.NotTried, key.id)
-			}
-			return done, failed
-		}
 		if did.Action != domain.PlaceUnchanged {
 			did.Warning = swapped(p)
+		}
+		return did, err
+	}, func(p P) string {
+		key, _ := keyOf(p)
+		return key.id
+	})
+}
+
+// applyAll applies what a file holds, one after the other, until one fails.
+func applyAll[P any](ctx context.Context, c Commands, list []P, reason string, dryRun bool,
+	apply func(context.Context, P, firestoretx.Change) (domain.PlaceChange, error), id func(P) string) (done []domain.PlaceChange, err error) {
+	change, err := c.placeChange(reason, dryRun)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range list {
+		did, err := apply(ctx, p, change)
+		if err != nil {
+			failed := &ApplyError{ID: id(p), Err: err}
+			for _, rest := range list[i+1:] {
+				failed.NotTried = append(failed.NotTried, id(rest))
+			}
+			return done, failed
 		}
 		done = append(done, did)
 	}
@@ -101,11 +111,11 @@ func swapWarnings[P domain.Place](ctx context.Context, store *firestoretx.Store,
 	}, nil
 }
 
-// ApplyError says at which place ApplyDepots or ApplyWarehouses stopped.
+// ApplyError says where a command that applies a file stopped.
 type ApplyError struct {
 	ID       string
 	Err      error
-	NotTried []string // the places after it
+	NotTried []string // what comes after it
 }
 
 // maxNotTriedNamed bounds the places that the text of an ApplyError names.
@@ -137,15 +147,15 @@ func keyOf[P domain.Place](p P) (placeKey, domain.Position) {
 	panic("unreachable: a place is a depot or a warehouse")
 }
 
-// PlaceChanges is the JSON form of what a command did to places, or would do.
+// PlaceChanges is the JSON form of what a command did to places or drones, or would do.
 type PlaceChanges struct {
 	Changes  []entity.PlaceChange `json:"changes"`
 	DryRun   bool                 `json:"dryRun"`
-	Failed   *FailedPlace         `json:"failed,omitempty" doc:"The place at which the command stopped."`
-	NotTried []string             `json:"notTried,omitempty" doc:"The places after that."`
+	Failed   *FailedPlace         `json:"failed,omitempty" doc:"Where the command stopped."`
+	NotTried []string             `json:"notTried,omitempty" doc:"What comes after that."`
 }
 
-// FailedPlace is a place that could not be changed.
+// FailedPlace is a place or a drone that could not be changed.
 type FailedPlace struct {
 	ID     string `json:"id"`
 	Detail string `json:"detail"`
@@ -218,18 +228,19 @@ func noPlaces(collection string) string {
 	return fmt.Sprintf("No %s yet; \"%s apply -f FILE\" creates them.", collection, collection)
 }
 
-// PrintPlaceChanges prints what a command does to places, or would do; failure is the
-// error that it ended with, or nil, and is returned.
+// PrintPlaceChanges prints what a command does to places or drones, or would do; failure is
+// the error that it ended with, or nil, and is returned.
 func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool, failure error) error {
 	if d.JSON {
 		return errors.Join(failure, d.printJSON(PlaceChangesOf(done, dryRun, failure)))
 	}
 	for _, c := range done {
-		d.say("%s %s: %s", c.Kind, c.ID, map[domain.PlaceAction]string{
-			domain.PlaceCreated: "new", domain.PlaceChanged: "changed", domain.PlaceDeleted: "deleted", domain.PlaceUnchanged: "as it was",
-		}[c.Action])
+		d.say("%s %s: %s", c.Kind, c.ID, actionText(c))
 		for _, field := range c.Fields {
 			d.say("  %s", field)
+		}
+		if c.Drones > 0 {
+			d.say("  drones of this type that change with it: %d", c.Drones)
 		}
 		if c.Warning != "" {
 			d.say("  warning: %s", c.Warning)
@@ -241,6 +252,15 @@ func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool, failure
 		d.say("%d changed, %d as before.", changes, len(done)-changes)
 	}
 	return failure
+}
+
+func actionText(c domain.PlaceChange) string {
+	if c.Kind == domain.PlaceDrone && c.Action == domain.PlaceDeleted {
+		return "retired" // its document stays
+	}
+	return map[domain.PlaceAction]string{
+		domain.PlaceCreated: "new", domain.PlaceChanged: "changed", domain.PlaceDeleted: "deleted", domain.PlaceUnchanged: "as it was",
+	}[c.Action]
 }
 
 // PlacesToChange counts the changes that are written.

@@ -184,7 +184,8 @@ hospitals: []
 	}
 }
 
-// F-API-05: the starter file holds the places of the demo's city.
+// F-API-05, F-REG-01: the starter file holds the places of the demo's city, and drones like
+// those that are simulated there.
 func TestStarterFile_HoldsTheDemosPlaces(t *testing.T) {
 	data, err := os.ReadFile("../../examples/paris.yaml")
 	if err != nil {
@@ -201,6 +202,19 @@ func TestStarterFile_HoldsTheDemosPlaces(t *testing.T) {
 	warehouses, err := placefile.Warehouses("paris.yaml", data)
 	if diff := cmp.Diff(world.Warehouses, warehouses); diff != "" || err != nil {
 		t.Error(err, diff)
+	}
+	types, err := placefile.DroneTypes("paris.yaml", data)
+	if err != nil || len(types) != 1 {
+		t.Fatal(types, err)
+	}
+	simulated := world.Drones[0].Properties()
+	simulated.Due, simulated.MinBatteryHealth = types[0].Due, types[0].MinBatteryHealth
+	if diff := cmp.Diff(simulated, types[0].DroneProperties); diff != "" {
+		t.Error(diff)
+	}
+	drones, err := placefile.Drones("paris.yaml", data)
+	if err != nil || len(drones) != 3 {
+		t.Error(drones, err)
 	}
 }
 

@@ -180,6 +180,56 @@ func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
 	says(`"drones": []`, "drones list --json")
 }
 
+// F-REG-01, F-REG-02, F-REG-12, F-REG-15: the commands of the starter file's head register its
+// drones, and each other command of the registry does what it says.
+func TestCommands_RegisterTheStarterFilesDrones(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	run := func(code int, want, args string) {
+		t.Helper()
+		if out, errs := statemanager.Run(t, hosts, code, strings.Fields(args)...); !strings.Contains(out+errs, want) {
+			t.Errorf("%s: printed %q and %q, want %q", args, out, errs, want)
+		}
+	}
+	const file = "../../examples/paris.yaml"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(1, "home depot DEPOT-PARIS-01 does not exist; apply it first", "drones apply -f "+file+" --reason=first")
+	applied := 0
+	for line := range strings.Lines(string(text)) {
+		if _, command, is := strings.Cut(line, "#   statemanager "); is {
+			run(0, " 0 as before.", strings.NewReplacer("examples", "../../examples", `"first places"`, "first", `"first drones"`, "first").Replace(command))
+			applied++
+		}
+	}
+	if applied != 4 {
+		t.Errorf("%d commands in the head of %s, want 4", applied, file)
+	}
+	run(0, "0 changed, 3 as before.", "drones apply -f "+file+" --reason=again")
+	run(0, "0 changed, 1 as before.", "drone-types apply -f "+file+" --reason=again")
+	run(0, "COURIER-5", "drone-types list")
+	run(0, "PARIS-03", "drones list")
+	run(0, "Every drone is registered", "drones list --legacy")
+	run(0, "PARIS-02, registered", "drones show PARIS-02")
+	run(0, `"payloadCapacityKg": 4`, "drones show PARIS-02 --json")
+	run(1, "PARIS-99", "drones show PARIS-99")
+	run(0, "1 would change", "drones maintain PARIS-01 --item=propellers --reason=new --dry-run")
+	run(0, "drone PARIS-01: changed", "drones maintain PARIS-01 --item=propellers --reason=new")
+	run(1, "ITEM_UNKNOWN", "drones maintain PARIS-01 --item=wings --reason=new")
+	run(1, "IN_USE", "drone-types delete COURIER-5 --reason=gone")
+	for _, drone := range []string{"PARIS-01", "PARIS-02"} {
+		run(0, "drone "+drone+": retired", "drones delete "+drone+" --reason=sold")
+	}
+	run(0, "droneType COURIER-5: deleted", "drone-types delete COURIER-5 --reason=gone")
+	run(1, "DRONE_TYPE_UNKNOWN", "drones apply -f "+file+" --reason=back")
+	bad := filepath.Join(t.TempDir(), "bad.csv")
+	if err := os.WriteFile(bad, []byte("id,homeDepotId,payloadCapacityKg,unregistered\nD,H,0,true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(1, "bad.csv: line 2: unregistered is written by the State Manager only; leave it out", "drones apply -f "+bad+" --reason=first")
+}
+
 // F-API-05, F-IN-01, F-IN-03: a file that would be read wrongly is refused with the place
 // and the fix, and the preview tells what was not there before.
 func TestCommands_ReadPlacesAsTheyAreMeant(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 type grammar struct {
 	Serve       serveCommand       `cmd:"" serves:"" settings:"" help:"Run the State Manager against Google Cloud or emulators."`
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
-	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies, ground drones."`
+	Drones      dronesCommand      `cmd:"" help:"Register, list, show, maintain, ground and retire drones, clear emergencies."`
+	DroneTypes  droneTypesCommand  `cmd:"" help:"List, apply and delete types of drones."`
 	Alerts      alertsCommand      `cmd:"" help:"Acknowledge alerts."`
 	Missions    missionsCommand    `cmd:"" help:"Recall missions."`
 	Depots      depotsCommand      `cmd:"" help:"List, apply and delete depots."`

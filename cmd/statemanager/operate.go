@@ -291,16 +291,21 @@ func (c *ordersAllow) Run(ctx context.Context) error {
 }
 
 type dronesCommand struct {
-	List    dronesList    `cmd:"" help:"List drones."`
-	Clear   dronesClear   `cmd:"" help:"Clear a drone's latched emergency."`
-	Ground  dronesGround  `cmd:"" help:"Give a drone no new missions; it finishes the one it flies."`
-	Release dronesRelease `cmd:"" help:"Let a grounded drone take missions again."`
+	List     dronesList     `cmd:"" help:"List drones."`
+	Show     dronesShow     `cmd:"" help:"Show how one drone is registered, and what is due."`
+	Apply    dronesApply    `cmd:"" help:"Register drones and change registrations from a file."`
+	Delete   dronesDelete   `cmd:"" help:"Retire a drone; its document stays."`
+	Maintain dronesMaintain `cmd:"" help:"Record that an item of a drone was maintained."`
+	Clear    dronesClear    `cmd:"" help:"Clear a drone's latched emergency."`
+	Ground   dronesGround   `cmd:"" help:"Give a drone no new missions; it finishes the one it flies."`
+	Release  dronesRelease  `cmd:"" help:"Let a grounded drone take missions again."`
 }
 
 type dronesList struct {
 	desk
 	page
 	Status domain.DroneStatus `help:"Only drones of this status." placeholder:"STATUS"`
+	Legacy bool               `help:"Only drones of an earlier version, which nobody has registered; reads all drones."`
 }
 
 // Check implements config.Checker.
@@ -312,7 +317,9 @@ func (c *dronesList) Check(r *config.Refuser) {
 
 // Run lists drones.
 func (c *dronesList) Run(ctx context.Context) error {
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDrones(ctx, c.Status, c.page.page()) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.ListDrones(ctx, firestoretx.DroneFilter{Status: c.Status, Legacy: c.Legacy}, c.page.page())
+	})
 }
 
 type dronesClear struct{ change }

@@ -124,7 +124,7 @@ type placesFile struct {
 }
 
 // readPlaces returns the places of the file.
-func readPlaces[P domain.Place](ctx context.Context, file string, read func(string, []byte) ([]P, error)) ([]P, error) {
+func readPlaces[P any](ctx context.Context, file string, read func(string, []byte) ([]P, error)) ([]P, error) {
 	data, err := cli.ReadFile(ctx, file, placefile.MaxBytes)
 	if problems, is := errors.AsType[input.Problems](err); is {
 		return nil, fmt.Errorf("%s: %w", file, problems)
@@ -135,9 +135,9 @@ func readPlaces[P domain.Place](ctx context.Context, file string, read func(stri
 }
 
 // applyPlaces shows and does what a file says.
-func applyPlaces[P domain.Place](ctx context.Context, c *placesFile, read func(string, []byte) ([]P, error),
+func applyPlaces[P any](ctx context.Context, c placesChange, file string, read func(string, []byte) ([]P, error),
 	apply func(operator.Commands, context.Context, []P, string, bool) ([]domain.PlaceChange, error)) error {
-	places, err := readPlaces(ctx, c.File, read)
+	places, err := readPlaces(ctx, file, read)
 	if err != nil {
 		return err
 	}
@@ -150,14 +150,14 @@ type depotsApply struct{ placesFile }
 
 // Run applies the depots of a file.
 func (c *depotsApply) Run(ctx context.Context) error {
-	return applyPlaces(ctx, &c.placesFile, placefile.Depots, operator.Commands.ApplyDepots)
+	return applyPlaces(ctx, c.placesChange, c.File, placefile.Depots, operator.Commands.ApplyDepots)
 }
 
 type warehousesApply struct{ placesFile }
 
 // Run applies the warehouses of a file.
 func (c *warehousesApply) Run(ctx context.Context) error {
-	return applyPlaces(ctx, &c.placesFile, placefile.Warehouses, operator.Commands.ApplyWarehouses)
+	return applyPlaces(ctx, c.placesChange, c.File, placefile.Warehouses, operator.Commands.ApplyWarehouses)
 }
 
 // placesDelete holds the arguments of a command that deletes a place.

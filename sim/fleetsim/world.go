@@ -102,6 +102,7 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 			SupportsAmendments:   i%4 != 3, // the others are older
 			SupportsStandby:      i%4 != 3 && i%8 != 6,
 			ChargeRate:           cfg.ChargeRate,
+			ColdBox:              &domain.ColdBox{MinCelsius: 2, MaxCelsius: 8},
 		})
 		if cfg.Payload && i%2 == 1 {
 			w.Drones[i].ConsumptionPerKmKg = ConsumptionPerKmKg
