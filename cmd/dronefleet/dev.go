@@ -111,7 +111,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 	return err
 }
 
-// slots is a number of charging slots; zero for one for every drone.
+// slots is a number of charging slots; zero means one for each drone.
 type slots struct{ limit int }
 
 // UnmarshalText implements encoding.TextUnmarshaler.

@@ -77,7 +77,7 @@ type Locks struct {
 	Lock string `help:"Store of the fleet's locks, the same for all optimizers and State Managers: redis://HOST:PORT/DB, rediss:// for TLS, or postgres://USER@HOST:PORT/DB; empty for the fleet's Firestore. A password that is not in it is taken from LOCK_PASSWORD. See docs/lock.md." placeholder:"URL" env:"LOCK_STORE" secret:""`
 }
 
-// CheckLocks refuses what is not the address of a store.
+// CheckLocks refuses a value that is not the address of a store.
 func (l Locks) CheckLocks(r *config.Refuser) {
 	if _, err := l.store(); err != nil {
 		r.Refuse("lock", "%s", err)
@@ -167,8 +167,8 @@ func Version() string {
 //
 // The exit status, as docs/operate.md documents it, is 0 for success, 1 for failure
 // (a failed write to Stdout included), 2 for a wrong command line or wrong settings,
-// and 130 for a command that was interrupted before it had its result. A command
-// tagged serves:"" that stops cleanly when told to has succeeded.
+// and 130 for a command that was interrupted before it was done. A command tagged
+// serves:"" that stops cleanly when told to has succeeded.
 func Main(grammar any, description string) {
 	MainWith(grammar, description, Statuses{Failed: 1, Misused: 2})
 }
@@ -291,8 +291,8 @@ func fail(name string, err error, code int) {
 	os.Exit(code)
 }
 
-// withNetworkCause adds why a connection failed. Errors of the lock library leave their
-// causes out, which may hold keys; that of a connection holds only its address.
+// withNetworkCause adds why a connection failed. Errors of the lock library leave out
+// their causes, which may hold keys; the cause of a failed connection holds only an address.
 func withNetworkCause(err error) error {
 	if cause, ok := errors.AsType[*net.OpError](err); ok && !strings.Contains(err.Error(), cause.Error()) {
 		return fmt.Errorf("%w (%w)", err, cause)
@@ -300,8 +300,8 @@ func withNetworkCause(err error) error {
 	return err
 }
 
-// oneLine returns an error's text as one line without control characters: errors
-// quote what others have sent, and a terminal would obey it.
+// oneLine returns an error's text as one line without control characters: errors quote
+// what others sent, and a terminal would obey such characters.
 func oneLine(err error) string {
 	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
 	return strings.Map(func(r rune) rune {

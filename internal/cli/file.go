@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// File is a file that a command writes. A former file of that name stays until the
-// new one is complete, so a write that fails midway does not destroy it.
+// File is a file that a command writes. An existing file of that name stays until the new
+// one is complete, so a write that fails midway does not destroy it.
 type File struct {
 	file   *os.File // nil for standard output and for an empty name
 	name   string   // as given; empty to discard what is written
@@ -135,7 +135,7 @@ func replace(file, former *os.File, path string) error {
 	return cmp.Or(err, former.Sync())
 }
 
-// told returns err with the path that the user gave.
+// told returns err with the file's final path in place of a temporary one.
 func (f *File) told(err error) error {
 	if wrong, ok := errors.AsType[*os.PathError](err); ok {
 		return &os.PathError{Op: wrong.Op, Path: f.path, Err: wrong.Err}
@@ -153,7 +153,7 @@ func WriteFile(name string, data []byte) error {
 	return cmp.Or(err, f.Close())
 }
 
-// followed resolves symbolic links, also to a file that does not exist yet.
+// followed resolves symbolic links, even to a file that does not exist yet.
 func followed(name string) string {
 	for range 40 { // Linux's limit
 		target, err := os.Readlink(name)

@@ -30,9 +30,8 @@ func (w Watching) CheckWatching(r *config.Refuser) {
 	}
 }
 
-// Watch exports the process's traces and the metrics of m to the collector, if there
-// is one. stop delivers what is left until its context ends; a collector that does not
-// answer is logged.
+// Watch exports the process's traces and the metrics of m to the collector, if there is
+// one. Stop delivers the rest until its context ends, and logs what it could not deliver.
 func (w Watching) Watch(ctx context.Context, service string, m *meter.Meter, log *slog.Logger) (tracing trace.TracerProvider, stop func(context.Context), err error) {
 	watch, err := observe.Start(ctx, w.config(service), m, log)
 	if err != nil {

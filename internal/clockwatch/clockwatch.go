@@ -33,7 +33,7 @@ func Watch(ctx context.Context, locks lock.Store, m *meter.Meter, log *slog.Logg
 				log.WarnContext(ctx, "the local clock is off; synchronise it (NTP)", slog.Duration("offset", reading.Offset))
 			}
 		case ctx.Err() == nil:
-			log.WarnContext(ctx, "clock not measured; the next minute tries again", slog.Any("err", err))
+			log.WarnContext(ctx, "clock not measured; retrying in a minute", slog.Any("err", err))
 		}
 		select {
 		case <-ctx.Done():

@@ -1,4 +1,4 @@
-// Package clockwatch measures the local clock against Firestore's every minute,
-// for logs, metrics and callers that must know. It must not import a use case.
-// A failed measurement is logged and repeated a minute later.
+// Package clockwatch compares the local clock with Firestore's every minute. It logs a
+// wrong clock and a failed measurement, and tells metrics and the caller the offset. It
+// must not import a use case.
 package clockwatch

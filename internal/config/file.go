@@ -37,7 +37,7 @@ type file struct {
 	name       string
 	sections   map[string]map[string]entry
 	problems   Problems
-	unreadable bool // no setting in it is known
+	unreadable bool // none of its settings could be read
 }
 
 func (f *file) at(line int) origin { return origin{"file " + f.name, line} }
@@ -46,7 +46,7 @@ func (f *file) refuse(line int, setting, format string, args ...any) {
 	f.problems = append(f.problems, Problem{Setting: setting, origin: f.at(line), Complaint: fmt.Sprintf(format, args...)})
 }
 
-// readFile reads a file as far as it can be read.
+// readFile reads what it can of a file and notes the problems.
 func readFile(name string) *file {
 	f := &file{name: name, sections: map[string]map[string]entry{}}
 	text, err := input.File(name, maxFileBytes)

@@ -30,11 +30,10 @@ func (table) BeforeReset(app *kong.Kong, p *Parser) error {
 
 // Parser parses command lines of one grammar.
 //
-// kong parses the command line and applies the values; a kong.Resolver gives it
-// those of the environment and the file, and a kong.Mapper around each flag's own
-// notes what is wrong. Three things kong cannot do without ending at the first
-// problem, so they happen after it: range and enumeration checks, checks of
-// settings against each other, and the report of unknown keys.
+// kong parses the command line and applies the values. A kong.Resolver gives it those of
+// the environment and the file, and a kong.Mapper around each flag's own notes wrong
+// ones. Three checks follow, because kong would stop at the first problem: ranges and
+// enumerations, settings against each other, and unknown keys.
 type Parser struct {
 	kong     *kong.Kong
 	common   common
@@ -81,8 +80,8 @@ func (p *Parser) visitNodes(f func(*kong.Node) error) error {
 	})
 }
 
-// adopt has a flag's values read through its setting. The flags of a command with
-// settings have variables, and elsewhere those with the tag env.
+// adopt reads a flag's values through its setting. All flags of a command with settings
+// have variables; other flags have them if tagged env.
 func (p *Parser) adopt(node *kong.Node, flag *kong.Flag) error {
 	if flag == p.kong.Model.HelpFlag {
 		return nil
@@ -99,7 +98,7 @@ func (p *Parser) adopt(node *kong.Node, flag *kong.Flag) error {
 	return nil
 }
 
-// reader is a flag's mapper. It notes a wrong value, where kong would end.
+// reader is a flag's mapper. It notes a wrong value and goes on, where kong would stop.
 type reader struct {
 	parser  *Parser
 	setting *setting

@@ -36,7 +36,7 @@ func (p Problem) Error() string {
 	return fmt.Sprintf("%s (%s): %s", p.Setting, p.origin, p.Complaint)
 }
 
-// Problems is all that is wrong with the settings.
+// Problems lists everything that is wrong with the settings.
 type Problems []Problem
 
 // Error implements error. Each problem is a line.

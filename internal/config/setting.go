@@ -31,8 +31,8 @@ type setting struct {
 	secret    bool
 }
 
-// newSetting takes over two things that kong would do itself, but end at the first
-// problem: reading the environment and checking enumerations.
+// newSetting reads the environment and checks enumerations in kong's place, because kong
+// would stop at the first problem.
 func newSetting(flag *kong.Flag, variables bool) (*setting, error) {
 	s := &setting{name: flag.Name, flag: flag, parse: parser(flag), secret: flag.Tag.Has("secret")}
 	if variables {
@@ -54,9 +54,9 @@ func newSetting(flag *kong.Flag, variables bool) (*setting, error) {
 
 var errTooShort = errors.New("shorter than a nanosecond")
 
-// parser returns kong's mapper of a flag, except where that misreads a value: it
-// takes a duration below 1 ns for 0, no time with t or z, and an empty path for the
-// working directory.
+// parser returns kong's mapper of a flag, except where kong misreads a value: it takes a
+// duration below 1 ns for 0 and an empty path for the working directory, and refuses a
+// time with t or z.
 func parser(flag *kong.Flag) kong.Mapper {
 	parse := flag.Mapper
 	switch {
@@ -138,8 +138,8 @@ var (
 
 func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }
 
-// lacking is the error of a flag without a value. The token after it is the end,
-// or a flag, which is also what a value that begins with - looks like.
+// lacking is the error of a flag without a value. Either the line ends there or a flag
+// follows; a value that begins with - looks like a flag too.
 func (s *setting) lacking(after kong.Token) error {
 	fix := s.accepts()
 	if fix == "" || s.flag.IsSlice() {
@@ -153,8 +153,8 @@ func (s *setting) lacking(after kong.Token) error {
 
 var digits = regexp.MustCompile("[0-9]+")
 
-// exceeds reports whether a value is too large for the setting's type: with small
-// numbers in its place it could be read.
+// exceeds reports whether a value is too large for the setting's type: it could be read
+// if its numbers were small.
 func (s *setting) exceeds(value string) bool {
 	target := reflect.New(s.flag.Target.Type()).Elem()
 	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: digits.ReplaceAllString(value, "1")})

@@ -8,8 +8,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/input"
 )
 
-// elsewhere lists settings that look like misspelled ones of another program of
-// this project.
+// elsewhere lists settings of this project's other programs that look like misspelled
+// ones of this program.
 var elsewhere = []string{"depot", "report"}
 
 // Misspelled returns a warning for each variable that looks like a misspelled

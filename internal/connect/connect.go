@@ -230,7 +230,8 @@ func (c *Clients) Close() error { return errors.Join(c.Firestore.Close(), c.PubS
 // checkTimeout is how long a service may take to answer at startup.
 const checkTimeout = 10 * time.Second
 
-// dialTimeout bounds the extra connection attempt that finds out why it did not.
+// dialTimeout bounds the extra connection attempt that finds out why a service does not
+// answer.
 const dialTimeout = time.Second
 
 // waitingAfter is how long Check waits before it says what it is waiting for.

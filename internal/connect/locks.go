@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
-// Locks returns the fleet's locks, in c.LockStore or else in its Firestore, on the
-// fleet's clock; close them after use. Each call is counted, and logged with hashes in
+// Locks opens the fleet's locks on the fleet's clock, in c.LockStore if that is set and
+// else in Firestore. Close them after use. Each call is counted, and logged with hashes in
 // place of keys and lock ids.
 func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (*lock.Observed, error) {
 	here, err := firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
@@ -22,7 +22,7 @@ func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (*lock.Observed
 	var backend lock.Backend = here
 	if c.LockStore.Set() {
 		if clock.ForLocks() != nil {
-			return nil, errors.New("the fleet's time is simulated, and leases in a lock store of their own keep real time; leave --lock out")
+			return nil, errors.New("--lock does not work with simulated time: leases in a lock store keep real time; leave --lock out")
 		}
 		outside, stop, err := c.LockStore.open(context.Background(), log)
 		if err != nil {
@@ -41,7 +41,7 @@ type lockObserver struct {
 	meter   *meter.Meter
 	log     *slog.Logger
 	locks   *lock.Observed // set before the first event
-	dropped int64          // of locks.Dropped, how many are counted
+	dropped int64          // how many of locks.Dropped are counted
 }
 
 // Observe implements lock.Observer.
@@ -56,8 +56,8 @@ func (o *lockObserver) Observe(e lock.Event) {
 		slog.String("key_hash", e.KeyHash), slog.String("lock_id_hash", e.LockIDHash), slog.Duration("took", e.Duration))
 }
 
-// lockEventLevel is WARN for what nobody else reports: a lease that was lost, or
-// could not be extended. Contention is everyday, and callers log their own errors.
+// lockEventLevel is WARN for a lease that was lost or could not be extended, which nobody
+// else reports. Contention is normal, and callers log their own errors.
 func lockEventLevel(e lock.Event) slog.Level {
 	lost := e.Result == lock.ResultFail && (e.Type == lock.EventExtend || e.Type == lock.EventRelease && e.Reason != "")
 	if lost && e.Code != lock.CodeAborted {

@@ -36,8 +36,7 @@ type LockStore struct {
 // LockStoreForms says which addresses ParseLockStore accepts.
 const LockStoreForms = "redis://HOST:PORT/DB, rediss:// for TLS, postgres://USER@HOST:PORT/DB or firestore://PROJECT/DATABASE"
 
-// ParseLockStore reads an address. Its error quotes nothing of a text that may hold a
-// password.
+// ParseLockStore reads an address. Its errors do not quote what may hold a password.
 func ParseLockStore(text string) (LockStore, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	switch {
@@ -69,7 +68,7 @@ func parseRedis(text string) (LockStore, error) {
 	if err != nil {
 		return LockStore{}, errors.New("is not a valid URL; escape special characters of the password, or set " + LockPassword)
 	}
-	// Whether fences may repeat is asked for by the fleet, not by each command.
+	// The fleet, not each command, checks whether fences may repeat.
 	cfg := redislock.Config{SkipDurabilityCheck: true}
 	query := address.Query()
 	if query.Has("prefix") {
@@ -93,8 +92,8 @@ func parseRedis(text string) (LockStore, error) {
 	return LockStore{redis: options, redisLock: cfg}, nil
 }
 
-// parsePostgres reads pgx's form of an address. What it leaves out but the host and the
-// password, PostgreSQL's own variables such as PGSSLMODE and PGSSLROOTCERT give.
+// parsePostgres reads pgx's form of an address. PostgreSQL's own variables, such as
+// PGSSLMODE, supply what it leaves out, except the host and the password.
 func parsePostgres(text string) (LockStore, error) {
 	address, err := url.Parse(text)
 	if err != nil || address.Hostname() == "" && !address.Query().Has("host") { // which pgx takes for this machine
@@ -189,7 +188,7 @@ func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
 	l.log.DebugContext(ctx, "Redis client", slog.String("detail", fmt.Sprintf(format, args...)))
 }
 
-// Migrate makes what the store needs, as far as it is missing, and says what it did.
+// Migrate creates the tables that the store needs and lacks, and says what it did.
 func (s LockStore) Migrate(ctx context.Context) (string, error) {
 	if s.postgres == nil {
 		return s.String() + " needs no tables", nil

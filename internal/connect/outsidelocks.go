@@ -14,13 +14,13 @@ import (
 const (
 	// durabilityPatience bounds how long the store is asked for its settings.
 	durabilityPatience = 5 * time.Second
-	// clockPatience is how long a measurement of the clock is relied on.
+	// clockPatience is how long a measurement of the clock is valid.
 	clockPatience = time.Minute
 )
 
-// outsideLocks are the fleet's locks in a store of their own. Their leases need no clock
-// of this process, but the fleet does: its times are Firestore's, so the clock is held
-// against that, and a process whose clock is wrong takes no lock.
+// outsideLocks are the fleet's locks in a store of their own. Their leases do not depend
+// on this process's clock, but the fleet's times do: a process whose clock differs too much
+// from Firestore's takes no lock.
 type outsideLocks struct {
 	lockBackend
 	stop  func() error
@@ -78,7 +78,7 @@ func (o *outsideLocks) Close(ctx context.Context) error {
 	return errors.Join(o.lockBackend.Close(ctx), o.clock.Close(ctx), o.stop())
 }
 
-// warnOfLosses logs settings of the store with which it may hand fences out twice.
+// warnOfLosses logs settings with which the store may issue a fence twice.
 func warnOfLosses(ctx context.Context, locks lock.Backend, log *slog.Logger) {
 	durable, ok := locks.(interface {
 		CheckDurability(context.Context) ([]string, error)

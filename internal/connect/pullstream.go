@@ -15,14 +15,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// RenewPulls makes a client give its streaming pulls a deadline, and renew them before
-// it. The server keeps the deadline too: it stops sending to a process that is frozen,
-// which would otherwise get messages for as long as its connection stays open. The
-// process that is well gets them all then.
+// RenewPulls gives a client's streaming pulls a deadline and renews them before it. At the
+// deadline the server stops sending to a frozen process, so that the others get all
+// messages. Without one it would send for as long as the connection stays open.
 func RenewPulls() grpc.DialOption { return grpc.WithChainStreamInterceptor(pullRenewal.intercept) }
 
-// renewal says when a streaming pull is half-closed, upon which the server sends what
-// is under way and ends it, and when it ends in any case.
+// renewal says when a streaming pull is half-closed, so that the server sends what is
+// under way and ends it, and when it ends in any case.
 type renewal struct{ after, deadline time.Duration }
 
 var pullRenewal = renewal{after: 7 * time.Second, deadline: 10 * time.Second}
@@ -108,8 +107,8 @@ func (s *renewedPull) replace(next *pull) error {
 	return ignoreEnd(next.SendMsg(s.first))
 }
 
-// ignoreEnd makes nothing of io.EOF from SendMsg, which says that the stream has
-// ended: RecvMsg tells why.
+// ignoreEnd drops io.EOF, by which SendMsg says that the stream has ended: RecvMsg tells
+// why.
 func ignoreEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

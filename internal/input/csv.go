@@ -15,9 +15,8 @@ type Row struct {
 	Cells []string // as many as the header has
 }
 
-// CSV reads a table with a header that gives each name once. Spaces around cells are
-// left out, and so are empty rows, which spreadsheets write. Beside problems it returns
-// the rows that have none.
+// CSV reads a table whose header gives each name once. It drops spaces around cells, and
+// the empty rows that spreadsheets write. With problems it still returns the good rows.
 func CSV(data []byte) (header []string, rows []Row, err error) {
 	text, err := Text(data)
 	if err != nil {

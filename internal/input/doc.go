@@ -1,7 +1,7 @@
-// Package input reads the bytes of every file and message: size, UTF-8, byte order mark,
-// and the rules that JSON, YAML and CSV share. A name may be given once in an object,
-// also in another case, and nothing may be nested deeper than MaxDepth. What a format
-// means is its reader's business.
+// Package input reads the bytes of every file and message. It checks size, UTF-8, byte
+// order mark, and what JSON, YAML and CSV have in common: an object gives each name once,
+// in whatever case, and nothing is nested deeper than MaxDepth. Nearest guesses which name
+// a misspelled one stands for.
 //
 // It must not import any other package of this module. An error is Problems, or one of
 // the operating system.

@@ -80,7 +80,7 @@ func Read(in io.Reader, most int) ([]byte, error) {
 	return data, err
 }
 
-// File reads a file of at most most bytes. Its name is the caller's to say.
+// File reads a file of at most most bytes. Problems do not name the file; the caller does.
 func File(name string, most int) ([]byte, error) {
 	in, err := os.Open(name)
 	if err != nil {
@@ -105,7 +105,7 @@ func Text(data []byte) ([]byte, error) {
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
-// Time reads a time as RFC 3339 has it, whose T and Z may be in lower case.
+// Time reads a time in the form of RFC 3339, whose T and Z may be in lower case.
 func Time(text string) (time.Time, error) { return time.Parse(time.RFC3339, strings.ToUpper(text)) }
 
 // name is a name that an object, mapping or header gives.
@@ -130,8 +130,8 @@ func fold(name string) string {
 	}, name)
 }
 
-// repeated calls report for each name that stands among names before, in the same or
-// another case. It sorts names.
+// repeated calls report for each name that repeats another, in the same or another case.
+// It sorts names.
 func repeated(names []name, refuse func(n name, text string)) {
 	slices.SortStableFunc(names, func(a, b name) int { return strings.Compare(a.folded, b.folded) })
 	for i := 1; i < len(names); i++ {

@@ -11,9 +11,8 @@ import (
 )
 
 // JSON returns data without its byte order mark, if it is one JSON value whose text is
-// valid Unicode and whose objects give each name once. Decoders of the standard library
-// are safe behind it: alone they put U+FFFD for what they cannot read, and take the last
-// of two values.
+// valid Unicode and whose objects give each name once. The standard library's decoders
+// need this check: they replace invalid text by U+FFFD and keep the last of two values.
 func JSON(data []byte) ([]byte, error) {
 	text, err := Text(data)
 	if err != nil {

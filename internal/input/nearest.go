@@ -2,9 +2,9 @@ package input
 
 import "strings"
 
-// Nearest returns the name that was probably meant by given: one that differs only in
-// case, or else the one with the fewest edits, at most two and at most half its letters.
-// It is empty if none is near; names of one or two letters are near to too much.
+// Nearest returns the name that given probably stands for: one that differs only in case,
+// else the one with the fewest edits, at most two and at most half its letters. It is empty
+// if there is none. Names of one or two letters never match, as they resemble too many.
 func Nearest(given string, names []string) string {
 	const most = 2
 	best, least := "", most+1

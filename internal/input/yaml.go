@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML returns the top node of a document whose mappings give each key once; nil if
-// there is none. With a key given twice it returns the node beside the problems.
+// YAML returns the top node of a document whose mappings give each key once; nil if there
+// is none. If a key is given twice, it returns both the node and the problems.
 func YAML(data []byte) (*yaml.Node, error) {
 	text, err := Text(data)
 	if err != nil {

@@ -64,29 +64,29 @@ func (c *Cycles) Ended(outcome string) {
 	c.ended, c.obstacle = time.Now(), ""
 }
 
-// Hindered notes why a cycle did not come to its end; the next one that does clears it.
+// Hindered stores why a cycle did not end. The next cycle that ends clears it.
 func (c *Cycles) Hindered(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.obstacle = why.Error()
 }
 
-// Obstacle is why cycles have not ended since LastEnded, as last noted; may be empty.
+// Obstacle is the latest reason why a cycle since LastEnded has not ended; may be empty.
 func (c *Cycles) Obstacle() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.obstacle
 }
 
-// SetPeriod notes in what machine time a cycle is due: the interval between two, or how
-// long one may take if that is more.
+// SetPeriod sets how often a cycle must end, in machine time: the interval between two
+// or, if longer, how long one may take.
 func (c *Cycles) SetPeriod(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.period = d
 }
 
-// Period is what SetPeriod was last told; zero if nothing.
+// Period is the latest value of SetPeriod; zero before the first.
 func (c *Cycles) Period() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +103,8 @@ func (c *Cycles) LastEnded() time.Time {
 	return c.ended
 }
 
-// unservedCounts is how long what an area's cycle left counts: another process may run the
-// area's cycles by now, or the area is gone.
+// unservedCounts is how long an area's count is valid. After that another process runs the
+// area's cycles, or the area is gone.
 const unservedCounts = 5 * time.Minute
 
 // unserved is what the latest cycle of an area left.
@@ -113,8 +113,8 @@ type unserved struct {
 	at         time.Time
 }
 
-// SetUnserved stores how many orders of each priority no area has served, of those that an
-// area plans, as its latest cycle found.
+// SetUnserved stores how many of the orders that an area plans its latest cycle left
+// without a drone, by priority.
 func (c *Cycles) SetUnserved(area string, byPriority map[string]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *Cycles) SetUnserved(area string, byPriority map[string]int64) {
 	c.unserved[area] = unserved{maps.Clone(byPriority), time.Now()}
 }
 
-// Unserved sums up what the areas' latest cycles left; nil before the first.
+// Unserved sums the areas' latest counts; nil before the first.
 func (c *Cycles) Unserved() map[string]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

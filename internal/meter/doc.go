@@ -4,6 +4,6 @@
 // status, the final report, the readiness report, the Prometheus page and the OTLP
 // export, so they cannot disagree. Descriptions lists every metric.
 //
-// It imports nothing of the fleet and never fails. Calls of an unknown operation count
-// as "other".
+// It must not import any other package of this module, and never fails. Calls of an
+// unknown operation count as "other".
 package meter

@@ -12,7 +12,7 @@ const (
 	Late   = "late"
 )
 
-// Fleet is how the fleet stands and what it delivered.
+// Fleet holds the latest counts of the fleet's documents, and its deliveries.
 type Fleet struct {
 	mu         sync.Mutex
 	deliveries map[delivery]*Counter
@@ -69,8 +69,8 @@ func (f *Fleet) Delivered(priority string, late bool, took time.Duration) {
 	f.deliveries[delivery{priority, outcome}].Inc()
 }
 
-// Stands notes how the fleet stands. After a time without another note it is
-// not shown any more: no figure is better than one of long ago.
+// Stands stores how the fleet stands. It is shown for the time goodFor: no figure is
+// better than an old one.
 func (f *Fleet) Stands(s Standing, goodFor time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

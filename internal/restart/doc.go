@@ -1,4 +1,4 @@
-// Package restart runs again what should never end, such as a listener or a
-// subscription, with pauses in between. It never fails: the caller logs what went wrong.
-// It must not import anything else of this project.
+// Package restart restarts what should never end, such as a listener or a subscription,
+// with a pause before each start. It never fails: the caller logs what went wrong. It must
+// not import any other package of this module.
 package restart

@@ -14,8 +14,7 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// Until calls f again and again until ctx ends, with a pause after each return. A nil
-// error is a return like another.
+// Until calls f again and again until ctx ends, with a pause after each return.
 func Until(ctx context.Context, f func()) {
 	pauses := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(firstPause),

@@ -62,8 +62,7 @@ func (p Plan) Limit(phase Phase) time.Duration {
 	return 0
 }
 
-// End is how long after the order to stop the time of a phase is over. The phase
-// must be planned.
+// End is when a phase must end, counted from the order to stop. The phase must be planned.
 func (p Plan) End(phase Phase) time.Duration {
 	var end time.Duration
 	for _, step := range p {
@@ -75,7 +74,7 @@ func (p Plan) End(phase Phase) time.Duration {
 	panic("shutdown: phase " + string(phase) + " is not planned")
 }
 
-// Total is how long after the order to stop the process ends at the latest.
+// Total is when the process must end, counted from the order to stop.
 func (p Plan) Total() time.Duration {
 	var total time.Duration
 	for _, step := range p {
@@ -84,9 +83,9 @@ func (p Plan) Total() time.Duration {
 	return total
 }
 
-// Context returns a context for work that outlives ctx, whose end is the order
-// to stop: it has the values of ctx and ends when the time of the phase is over.
-// cancel ends it earlier and frees it; call it when the work is done.
+// Context returns a context for work that outlives ctx, whose end is the order to stop. It
+// has the values of ctx and ends when the phase must end. Call cancel when the work is
+// done.
 func (p Plan) Context(ctx context.Context, phase Phase) (outliving context.Context, cancel context.CancelFunc) {
 	end := p.End(phase)
 	outliving, over := context.WithCancel(context.WithoutCancel(ctx))

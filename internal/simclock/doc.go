@@ -1,6 +1,6 @@
-// Package simclock is a clock that runs faster than the machine's, for simulations that
-// run faster than real time. At speed 1 it is the machine's clock.
+// Package simclock is the clock of every process of a fleet. In production it is the
+// machine's. In a simulated fleet it may run faster; processes that join such a fleet read
+// its rate from the store and keep the same time.
 //
-// It must not import anything of the fleet but the lock library, whose clock
-// it implements.
+// It must not import anything of the fleet but the lock library, whose clock it implements.
 package simclock

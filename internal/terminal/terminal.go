@@ -10,8 +10,8 @@ import (
 )
 
 // Escape replaces control characters and characters that change the direction of text:
-// ids, products and errors come from anyone. A JSON parser reads the escapes as the
-// same text.
+// anyone can write them into ids, products and errors. A JSON parser reads the escapes as
+// the same text.
 func Escape(text string, kept ...rune) string {
 	obeyed := func(r rune) bool { return !unicode.IsPrint(r) && !slices.Contains(kept, r) }
 	i := strings.IndexFunc(text, obeyed)
