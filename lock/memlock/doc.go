@@ -2,5 +2,6 @@
 // run once. Its fences start again with the process, so do not pass them to a resource that
 // outlives it.
 //
-// It must not import a store, nor anything of this module but the lock package.
+// It must not import a store, nor anything of this module but the lock package and
+// lock/internal.
 package memlock

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/waitline"
 )
 
 // cleanupAge is how long a lock must be over before IsLocked may drop it.
@@ -25,7 +26,7 @@ type Backend struct {
 	mu       sync.Mutex
 	leases   map[string]*lease // by key
 	counters map[string]int64  // never deleted
-	waiting  map[string][]chan struct{}
+	waiters  waitline.Lines
 }
 
 type lease struct {
@@ -61,7 +62,6 @@ func New(opts ...Option) *Backend {
 	b := &Backend{
 		leases:   make(map[string]*lease),
 		counters: make(map[string]int64),
-		waiting:  make(map[string][]chan struct{}),
 	}
 	for _, opt := range opts {
 		if opt != nil {
@@ -71,6 +71,7 @@ func New(opts ...Option) *Backend {
 	if b.clock == nil {
 		b.clock = lock.SystemClock()
 	}
+	b.waiters.Clock = b.clock
 	b.log = cmp.Or(b.log, slog.Default())
 	if b.hash == nil {
 		b.hash = lock.HashKey
@@ -103,6 +104,7 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	nowMs := now.UnixMilli()
 	if old := b.leases[key]; old != nil && lock.IsLive(old.expiresAtMs, nowMs) {
 		if old.lockID != req.LockID {
+			b.waiters.Held(key, now)
 			return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: old.expiresAtMs}, nil
 		}
 		if old.expiresAtMs <= nowMs { // live for others, over for its holder
@@ -125,6 +127,7 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 		fence:        fence,
 	}
 	b.leases[key], b.counters[key] = l, next
+	b.waiters.Held(key, now)
 	return l.granted(now), nil
 }
 
@@ -305,52 +308,14 @@ func (b *Backend) search(ref lock.Ref) (live []*lease, none lock.Reason) {
 	return live, none
 }
 
-// drop removes a lease, keeps its counter and wakes the first waiter. The
-// caller holds mu.
+// drop removes a lease, keeps its counter and wakes the first waiter. The caller holds mu.
 func (b *Backend) drop(l *lease) {
 	delete(b.leases, l.key)
-	if queue := b.waiting[l.key]; len(queue) > 0 {
-		signal(queue[0])
-	}
+	b.waiters.Wake(l.key)
 }
 
 // Watch implements lock.Waiter.
-func (b *Backend) Watch(key string) (<-chan struct{}, func()) {
-	key, err := lock.NormalizeKey(key)
-	if err != nil {
-		return nil, func() {}
-	}
-	free := make(chan struct{}, 1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waiting[key] = append(b.waiting[key], free)
-	return free, func() { b.leave(key, free) }
-}
-
-// leave removes a waiter; a signal it did not use goes to the next.
-func (b *Backend) leave(key string, free chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	queue := b.waiting[key]
-	if i := slices.Index(queue, free); i >= 0 {
-		queue = slices.Delete(queue, i, i+1)
-	}
-	if len(queue) == 0 {
-		delete(b.waiting, key)
-		return
-	}
-	b.waiting[key] = queue
-	if len(free) > 0 {
-		signal(queue[0])
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // already told
-	}
-}
+func (b *Backend) Watch(key string) (<-chan struct{}, func()) { return b.waiters.Watch(key) }
 
 // admit checks a reference, then the context.
 func admit(ctx context.Context, ref lock.Ref) (lock.Ref, error) {
