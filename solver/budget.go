@@ -54,10 +54,9 @@ func (b *budget) over() bool {
 	return b.cancelled() || b.timed() && b.elapsed() > b.limit-endgame
 }
 
-// constructionOver reports whether it is time to end the first construction.
-// When there are so many orders, or the machine is so busy, that the limit is
-// over before, the construction goes on all the same: without it no drone would
-// fly in any cycle, and the backlog would keep growing.
+// constructionOver reports whether it is time to end the first construction. With very many
+// orders, or on a busy machine, it goes on beyond the limit: otherwise no drone would fly in
+// any cycle, and the backlog would keep growing.
 func (b *budget) constructionOver() bool {
 	return b.over() && (b.cancelled() || b.elapsed() > b.constructEnd)
 }
@@ -78,9 +77,8 @@ func (b *budget) reserve() time.Duration {
 // construction is how long the first construction took.
 func (b *budget) construction() time.Duration { return b.firstPlan - b.prepareEnd }
 
-// spent returns a function that tells which share of the budget between now and
-// the end of the search is spent, for a chain after its steps. It is 2 once the
-// context has ended.
+// spent returns a function that gives the spent share of the budget from now to the end of
+// the search, after a chain's steps. It is 2 once the context has ended.
 func (b *budget) spent() func(steps int64) float64 {
 	if !b.timed() {
 		return b.orCancelled(func(steps int64) float64 { return float64(steps) / float64(b.iterations) })

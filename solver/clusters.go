@@ -36,10 +36,9 @@ type cluster struct {
 	effort    float64 // share of the search that it is worth
 }
 
-// cut divides the orders, the current routes and the other drones into clusters
-// by recursive bisection. Orders for which no drone is left are in none. The shift
-// in [0,1) moves the borders, so that orders on two sides of a border in one round
-// are in one cluster in another.
+// cut divides the orders, the current routes and the other drones into clusters by recursive
+// bisection. Orders without a drone are in no cluster. The shift in [0,1) moves the borders
+// from round to round, so that orders on two sides of a border later share a cluster.
 func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []cluster {
 	c := cutter{prepared: pr, routes: routes, meridian: pr.problem.Orders[pr.orders[0].index].Delivery.Lon}
 	c.split(c.items(orders), 0, shift)
@@ -53,14 +52,13 @@ func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []
 	return clusters
 }
 
-// missedEffort is the part of the search that goes where orders are left out that
-// could be in time: more steps find a place for some of them, elsewhere only
-// shorter routes.
+// missedEffort is the part of the search for clusters that leave out orders which could be
+// in time: more steps fit in some of them, elsewhere they only shorten routes.
 const missedEffort = 0.5
 
-// shareEffort shares the search among the clusters: a part of it by the orders
-// left out that could be in time, the rest by all orders. The clusters that are
-// worth most come first, so that the last to be searched are short.
+// shareEffort shares the search among the clusters: a part of it by the orders left out that
+// could be in time, the rest by all orders. The clusters with the most effort come first, so
+// that the last searches are short.
 func (pr *prepared) shareEffort(clusters []cluster, part float64) {
 	orders, missed := 0, 0
 	for i := range clusters {
@@ -165,10 +163,9 @@ func (c *cutter) items(orders []int32) []item {
 	return items
 }
 
-// spot is where an order belongs in a cut. Where warehouses stock it, one of them
-// is near: the spot is the delivery. Otherwise it is the order's own pickup point,
-// where a drone must come first; orders of one such point are told apart by their
-// deliveries.
+// spot is where an order counts in a cut: at its delivery if warehouses stock it, because
+// one of them is near, and otherwise at its own pickup point, where the drone must come
+// first. Deliveries tell orders of one pickup point apart.
 func (c *cutter) spot(o int32) Location {
 	order := &c.problem.Orders[c.orders[o].index]
 	if order.Pickup == nil {
@@ -291,9 +288,8 @@ func newCluster(items []item, routes []plannedRoute) cluster {
 	return c
 }
 
-// eachCluster has the workers take clusters from one queue and returns the routes
-// that f makes of them all. f also learns the share of the effort that was handed
-// out before.
+// eachCluster lets the workers take clusters from one queue and returns the routes that f
+// makes of all. f also gets the share of the effort that was handed out before.
 func (r *run) eachCluster(clusters []cluster, f func(c *cluster, i int, done float64) []plannedRoute) []plannedRoute {
 	var mu sync.Mutex
 	next, handed := 0, 0.0

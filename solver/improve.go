@@ -8,9 +8,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver/internal/search"
 )
 
-// stage is a part of the search that plans only the most urgent orders. Stages
-// are nested: what is most urgent is planned first and alone, with nothing less
-// urgent in the way, and is not given up afterwards.
+// stage is a part of the search that plans only the most urgent orders. Stages are nested:
+// the most urgent orders are planned first and alone, and are not given up afterwards.
 type stage struct {
 	orders   []int32
 	from, to float64 // shares of the budget
@@ -173,10 +172,10 @@ func (r *run) improveRound(rd round, clusters []cluster) []plannedRoute {
 	return routes
 }
 
-// clusterBudget returns the share of a cluster's budget that is spent, for a
-// chain after its steps, or nil if the cluster has none. Each cluster may search
-// for as long as its effort is, from when it begins, the last one until the end
-// of the round; done is the effort handed out before.
+// clusterBudget returns the share of a cluster's budget that is spent, for a chain after its
+// steps, or nil if the cluster has none. Each cluster may search for its share of the effort
+// from its start, the last one until the end of the round; done is the effort handed out
+// before.
 func (r *run) clusterBudget(rd round, c *cluster, clusters int, done float64) func(steps int64) float64 {
 	if !r.budget.timed() {
 		steps := max(1, float64(r.opts.Iterations)*rd.share*c.effort*float64(clusters))

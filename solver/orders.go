@@ -108,9 +108,9 @@ func (pr *prepared) reject(i int, reason Reason, detail string) {
 		OrderID: pr.problem.Orders[i].ID, Index: i, Reason: reason, Detail: detail})
 }
 
-// sourcesOf lists where an order can be fetched, most promising first: near the
-// delivery, and near some drone. Those from which no drone could reach the delivery
-// are left out if there are others. The list is valid until the next call.
+// sourcesOf lists where an order can be fetched, most promising first: near the delivery,
+// and near some drone. It leaves out those from which no drone could reach the delivery, if
+// there are others. The list is valid until the next call.
 func (pr *prepared) sourcesOf(o Order, delivery vec) []source {
 	if o.Pickup != nil {
 		return []source{{at: toVec(*o.Pickup), warehouse: -1, ready: -1}}
@@ -155,10 +155,10 @@ const (
 	onlyLate
 )
 
-// feasibility tells whether some drone alone could serve the order in time or only
-// late, and by which source, the first of several. The reason says why no drone
-// can, or is empty. Of each source only the drones are looked at that can tell
-// anything new: there may be hundreds of sources and thousands of drones.
+// feasibility tells whether some drone alone could serve the order in time or only late, and
+// by which source, the first of several. The reason says why no drone can, or is empty. It
+// looks only at the drones of a source that can change the result: there may be hundreds of
+// sources and thousands of drones.
 func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Reason) {
 	if len(pr.drones) == 0 {
 		return 0, 0, NoDroneFree
@@ -214,9 +214,9 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 // fewMisses is after how many misses the best drones are worth finding.
 const fewMisses = 4
 
-// dronesNear lists how far drones are from a source. Of a warehouse only those are
-// listed that could get there, nearest first, and perhaps only the best ones, unless all are
-// wanted. The list is valid until the next call.
+// dronesNear lists how far drones are from a source. For a warehouse it lists only those
+// that could get there, nearest first, and unless all are wanted perhaps only the best. The
+// list is valid until the next call.
 func (pr *prepared) dronesNear(s source, all bool) (list []approach, sorted bool) {
 	if s.ready >= 0 {
 		w := &pr.warehouses[s.ready]

@@ -13,9 +13,9 @@ import (
 // energyMargin, in metres, keeps rounding errors from using the landing reserve.
 const energyMargin = 1e-4
 
-// maxReach bounds how far a drone flies, in metres: a quarter of the way around
-// the earth. Between places nearly opposite each other the distance has fewer
-// exact digits than a plan and its replay must share.
+// maxReach bounds how far a drone flies, in metres: a quarter of the way around the earth.
+// Between nearly opposite points the distance has fewer exact digits than a plan and its
+// replay must share.
 const maxReach = 1e7
 
 // readyDrone is a drone that passed validation.

@@ -101,9 +101,8 @@ func (r *run) construct() []plannedRoute {
 	return r.insertMissing(nil, indices(len(r.orders)), r.budget.constructionOver, true)
 }
 
-// insertMissing inserts greedily what the routes leave out of the orders, cluster
-// by cluster. When time is over it keeps the routes as they are if they are
-// feasible, and otherwise what fits of them.
+// insertMissing inserts greedily what the routes leave out of the orders, cluster by
+// cluster. When time is over it keeps the feasible part of the routes.
 func (r *run) insertMissing(routes []plannedRoute, orders []int32, over func() bool, feasible bool) []plannedRoute {
 	return r.eachCluster(r.cut(routes, orders, 0), func(c *cluster, _ int, _ float64) []plannedRoute {
 		switch {

@@ -156,10 +156,9 @@ func (pr *prepared) locate(orders, drones []int32) locations {
 	return loc
 }
 
-// engineCapacity is what the engine is given as a drone's capacity. The engine
-// exceeds that by up to pdp.Tolerance, which is all that the checker accepts; so
-// half of that, and the error of a sum of as many weights as a route has, is
-// taken off.
+// engineCapacity is the capacity of a drone for the engine. The engine exceeds it by up to
+// pdp.Tolerance, which is all that the checker accepts, so half of that and the rounding
+// error of a route's sum of weights are taken off.
 func engineCapacity(capacity float64) float64 {
 	const sumError = 1e-13 // of the sum: above 2 x 64 half last bits
 	return capacity*(1-sumError) - pdp.Tolerance/2

@@ -8,18 +8,18 @@ import (
 	"github.com/dronefleet/dronefleet/solver/internal/setpart"
 )
 
-// A tiny problem has at most tinyProblem orders. Its search ends by itself after
-// tinyTime, far below most limits: a longer one hardly finds more. Each drone adds
-// tinyDrone: to look at thousands of them takes most of tinyTime.
+// A tiny problem has at most tinyProblem orders. Its search ends by itself after tinyTime,
+// far below most limits: a longer one hardly finds more. Each drone adds tinyDrone, because
+// looking at thousands takes most of tinyTime.
 const (
 	tinyProblem = setpart.MaxRequests
 	tinyTime    = 47 * time.Millisecond
 	tinyDrone   = 20 * time.Microsecond
 )
 
-// tinyAttempts is how often the search of a tiny problem starts afresh: a longer
-// annealing ends in the same place, another one often in a better. Where steps are
-// the budget each attempt has at least attemptSteps.
+// tinyAttempts is how often the search of a tiny problem starts afresh: a longer annealing
+// ends with the same plan, another one often with a better. If steps are the budget, each
+// attempt has at least attemptSteps.
 const (
 	tinyAttempts = 16
 	attemptSteps = 600

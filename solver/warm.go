@@ -30,10 +30,9 @@ func (r *run) repairWarm() []plannedRoute {
 	return r.insertMissing(routes, indices(len(r.orders)), r.budget.over, false)
 }
 
-// translate returns an old route in terms of the prepared problem. Stops that no
-// longer name a pending order or one of its sources are dropped in pairs, and so
-// are those of orders that the drone must not carry and of more orders than a route
-// can have.
+// translate returns an old route in terms of the prepared problem. It drops in pairs the
+// stops that no longer name a pending order or one of its sources, those of orders that the
+// drone must not carry, and those beyond the size of a route.
 func (r *run) translate(old Route, drone int32, orders map[string]int32, taken map[int32]bool) plannedRoute {
 	route := plannedRoute{drone: drone}
 	aboard := map[int32]bool{}

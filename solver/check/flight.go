@@ -25,8 +25,7 @@ func (r *replay) addFlights() {
 }
 
 // amendment flies the changed rest of a mission and compares it with the rest as it was:
-// what cannot be changed is kept, and everything that the drone had to deliver it still
-// delivers.
+// committed stops are kept, and the drone still delivers all it had to deliver.
 func (r *replay) amendment(a model.Amendment) {
 	id := a.DroneID
 	f, known := r.flights[id]

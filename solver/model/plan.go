@@ -120,9 +120,8 @@ const (
 	// NoDroneFree: feasible, but the drones serve other orders better now, or none
 	// has the charge.
 	NoDroneFree Reason = "no_drone_free"
-	// KeptForCritical: feasible, and drones are free, but they are kept for urgent
-	// orders to come. The solver never gives this reason; the planner that keeps
-	// drones in reserve does.
+	// KeptForCritical: feasible, and drones are free, but they are kept for urgent orders to
+	// come. Only the planner, which keeps drones in reserve, gives this reason.
 	KeptForCritical Reason = "kept_for_critical"
 	// WaitsForBetterRoute: the free drones would be late; one that returns soon can
 	// still be in time. The solver never gives this reason either.

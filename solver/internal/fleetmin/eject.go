@@ -2,10 +2,9 @@ package fleetmin
 
 import "github.com/dronefleet/dronefleet/solver/internal/search"
 
-// Guided ejection search (Nagata and Bräysy 2009; for pickups and deliveries
-// Nagata and Kobayashi 2010): one route is dissolved and its requests are forced
-// into the others, ejecting those that were easy to place so far, until none is
-// unplaced.
+// Guided ejection search (Nagata and Bräysy 2009; for pickups and deliveries Nagata and
+// Kobayashi 2010): one route is dissolved and its requests are forced into the others,
+// ejecting those that were easy to insert so far, until all have a route.
 const (
 	// perturbSteps of ruin and recreate perturb the other routes after each
 	// ejection, each removing perturbRemoved visits.
@@ -40,10 +39,9 @@ func (w *worker) saveVehicles(s search.Schedule) {
 	}
 }
 
-// startAfresh makes the current solution another one with as few vehicles as the
-// best, built from nothing, or the best itself if none is found until the
-// schedule ends. What is left of the schedule goes to saving one vehicle more, if
-// more is set.
+// startAfresh replaces the current solution by a new one with as few vehicles as the best,
+// or by the best itself if none is found until the schedule ends. If more is set, the rest
+// of the schedule tries to save one more vehicle.
 func (w *worker) startAfresh(s search.Schedule, more bool) {
 	c := w.chain
 	defer w.withSmallRuins()()

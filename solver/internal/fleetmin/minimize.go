@@ -40,13 +40,11 @@ func Less(a, b pdp.Value) bool {
 	return a.Cost < b.Cost
 }
 
-// Saving vehicles comes before distance. It goes on in rounds, after each of
-// which the workers that need more vehicles take over the solution with the
-// fewest, for as long as it pays: until savePatience times the share of the
-// budget at which the last vehicle was saved, at least saveLeast of the budget
-// (more for many requests, up to saveMany for manyRequests of them, and saveMany
-// where the prospect is good), at most saveMost, and no longer once the prospect
-// is hopeless.
+// Saving vehicles comes before distance, in rounds; after each, the workers with more
+// vehicles take over the solution with the fewest. It ends at savePatience times the share
+// of the budget at which the last vehicle was saved, within bounds: at least saveLeast of
+// the budget (up to saveMany for manyRequests, or with a good prospect), at most saveMost,
+// and at once when the prospect is hopeless.
 const (
 	saveRounds   = 30
 	saveLeast    = 0.12
@@ -109,12 +107,11 @@ func saveVehicles(team []*worker, fraction func(int64) float64) (spent float64, 
 	return spent, more
 }
 
-// Distance is shortened in a number of legs, each a whole annealing of its own
-// from another start, no two with the same tuning: a fleet without a vehicle to
-// spare traps an annealing for good. There are as many legs as leave each
-// stepsPerLeg per request. For the last part of the budget the workers join,
-// from the best of all. retryShare of the budget is in each leg but the first
-// for one more attempt to save a vehicle, unless that is hopeless.
+// Distance is shortened in legs, each an annealing of its own from another start and with
+// other tuning, because a fleet without a spare vehicle traps an annealing for good. Each
+// leg has at least stepsPerLeg per request; in the last part of the budget the workers join,
+// from the best of all. Each leg but the first spends retryShare of the budget on another
+// attempt to save a vehicle, unless that is hopeless.
 const (
 	maxLegs     = 4
 	stepsPerLeg = 250

@@ -1,8 +1,8 @@
 package fleetmin
 
-// prospect is how near the attempts to save one more vehicle have come since the
-// last was saved: their insertions, those that left few requests unplaced, and
-// those that left twice as many at most.
+// prospect says how near the attempts to save one more vehicle have come: their insertions
+// since the last saved one, and how many of these left few requests without a route, or at
+// most twice as many.
 type prospect struct{ insertions, few, some int }
 
 // Few is one request in fewOf, at least fewLeast.
@@ -11,9 +11,9 @@ const (
 	fewLeast = 4
 )
 
-// An attempt that succeeds has had few unplaced for most of its time: so one in
-// goodOneIn insertions with few is a promise. Where none in hopelessAfter per
-// request has come near, none will.
+// An attempt that succeeds has had few requests without a route for most of its time, so one
+// such insertion in goodOneIn is a good sign. If none of hopelessAfter per request has come
+// near, none will.
 const (
 	goodOneIn     = 20
 	hopelessAfter = 40

@@ -1,9 +1,9 @@
 package pdp
 
-// Conflicts tells which pairs of requests no route can hold together, in a fleet
-// of identical vehicles. By the triangle inequality whatever else a route serves
-// only makes it later: so two requests that no order of their visits brings in
-// time, or within the capacity, conflict in every route.
+// Conflicts tells which pairs of requests no route can hold together, in a fleet of
+// identical vehicles. By the triangle inequality other requests only make a route later, so
+// two requests that no order of their visits serves in time and within the capacity conflict
+// in every route.
 type Conflicts struct {
 	words int // of one set
 	with  Set // of each request, one set after the other

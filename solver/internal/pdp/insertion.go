@@ -36,21 +36,20 @@ func NewEvaluator(in *Instance, reach *Reach) Evaluator {
 	return Evaluator{in: in, reach: reach, alone: make([]float64, n), bound: make([]float64, n)}
 }
 
-// Cheapest tries every pair of positions and every pickup alternative of a
-// request in a vehicle's timetabled route of the given length, and returns what
-// the best one adds to the length and its place. The delta is +Inf if the
-// request fits nowhere. Where nothing costs less than the cutoff it is the
-// cutoff and the place is LowerBound.
+// Cheapest tries every pair of positions and every pickup alternative of a request in a
+// vehicle's timetabled route of the given length, and returns what the best one adds to the
+// length, and its place. The delta is +Inf if the request fits nowhere; if nothing costs
+// less than the cutoff, it is the cutoff and the place is LowerBound.
 //
 // Each pair costs O(1): for a pickup after position i the time is carried
 // forward over the delivery positions j >= i, and the search in j ends at the
 // first position that would be reached too late or too heavy, as all later ones
 // would be.
 //
-// By the triangle inequality neither half of the pair costs more alone than in
-// the pair, nor comes earlier. So the delivery is tried alone first, in O(n):
-// where it does not fit, no pair does, and its cheapest places to the right of i
-// bound what a pickup at i can still achieve.
+// By the triangle inequality neither half of the pair costs more alone than in the pair, nor
+// comes earlier. So the delivery is tried alone first, in O(n): where it does not fit, no
+// pair does, and its cheapest places to the right of i bound what a pickup at i can still
+// achieve.
 func (e *Evaluator) Cheapest(positions []Position, vehicle int32, length float64, request int32, cutoff float64) (delta float64, place Place) {
 	in := e.in
 	inf := math.Inf(1)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// LinkAnchors fills Near: for each anchor the k nearest other anchors by the
-// given metric. Ties go to the anchors that follow it in the list, so that even
-// where more than k anchors share a place, each is near some others.
+// LinkAnchors fills Near: for each anchor the k nearest other anchors by the given metric.
+// Ties go to the anchors that follow it in the list, so that each is near some others even
+// if more than k anchors share a point.
 func (in *Instance) LinkAnchors(anchors []int32, k int, metric func(a, b int32) float64) {
 	in.Anchors = anchors
 	links := make([]link, 0, len(anchors))

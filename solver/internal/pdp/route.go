@@ -84,10 +84,10 @@ func (in *Instance) Timetable(positions []Position, veh *Vehicle) (length float6
 	return length
 }
 
-// Retime is Timetable after whole requests were cut out of a timetabled route,
-// all of them between the positions before first and rest. It stops where
-// nothing changes any more: departures where a wait absorbs the time gained,
-// latest arrivals where a window is tighter than what follows.
+// Retime is Timetable after whole requests were cut out of a timetabled route, all of them
+// between the positions before first and rest. It stops where nothing changes any more: for
+// departures where a wait absorbs the gained time, for latest arrivals where a window is
+// tighter than what follows.
 func (in *Instance) Retime(positions []Position, veh *Vehicle, first, rest int) (length float64) {
 	for i := first; i < len(positions); i++ {
 		prev, cur := &positions[i-1], &positions[i]

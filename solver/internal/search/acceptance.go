@@ -11,9 +11,8 @@ type acceptance struct {
 	penalised bool
 	weight    float64
 
-	// countAbsences prefers, of banks worth the same, the one that has been absent
-	// less, at any cost: what is rarely absent finds a place again. These are SISR's
-	// absence counters.
+	// countAbsences prefers, of banks with the same value, the one whose requests were absent
+	// less often, at any cost: these find a route again. They are SISR's absence counters.
 	countAbsences bool
 }
 
@@ -28,9 +27,8 @@ func (a *acceptance) passes(s Score) bool {
 	return a.countAbsences && s.Absences < a.before.Absences || s.Cost < a.threshold
 }
 
-// room returns what the insertion of a request with the given penalty may cost
-// if the step is to pass, when it comes to score s at least. It is +Inf if the
-// step can pass without the request.
+// room returns what the insertion of a request with the given penalty may cost for the step
+// to pass at a score of at least s. It is +Inf if the step can pass without the request.
 func (a *acceptance) room(penalty float64, s Score) float64 {
 	if a.penalised {
 		room := a.threshold + a.weight*(a.before.Penalty-s.Penalty) - s.Cost

@@ -14,10 +14,9 @@ func (c *Chain) Insert(r int32) bool {
 	return ok
 }
 
-// Eject moves a request from the bank into the place of up to three requests of
-// one route whose weights add up to less than its own. It returns what it put
-// into the bank instead, valid until the next call; ok is false if there was no
-// such place. Weights are at least 1.
+// Eject replaces up to three requests of one route, whose weights add up to less, by a
+// request from the bank. It returns the ejected ones, valid until the next call; ok is false
+// if there were none. Weights are at least 1.
 func (c *Chain) Eject(r int32, weight []int64) (ejected []int32, ok bool) {
 	c.Current.begin()
 	ejected, ok = c.ejectFor(r, weight)
@@ -44,9 +43,9 @@ func (c *Chain) ejectFor(r int32, weight []int64) (ejected []int32, ok bool) {
 // most, as its reciprocal.
 const promoteOneIn = 10
 
-// Promote gives requests of the bank the place of a few routed ones that are
-// worth less together, and those another place if there is one. Requests with
-// the greatest prize come first. The bank only gets better.
+// Promote replaces a few routed requests by one of the bank with a greater prize than theirs
+// together, and reinserts them elsewhere if possible. Requests with the greatest prize come
+// first. The bank only gets better.
 func (c *Chain) Promote(s Schedule) {
 	if c.in.SpanCost > 0 || len(c.Current.Bank()) == 0 {
 		return

@@ -135,9 +135,8 @@ func (c *Chain) Anneal(s Schedule) {
 // spanEvery is how many steps pass between two draws of spanFree.
 const spanEvery = 512
 
-// drawSpanFree draws the length above which routes cost span: a little below the
-// longest. The maximum alone is a flat objective; the sum over all routes that
-// come near it leads somewhere.
+// drawSpanFree draws the length above which routes cost span: a little below the longest.
+// The maximum alone is a flat objective; the sum over all routes near it guides the search.
 func (c *Chain) drawSpanFree() {
 	if c.in.SpanCost == 0 || c.Steps%spanEvery != 0 {
 		return

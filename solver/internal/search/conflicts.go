@@ -2,9 +2,9 @@ package search
 
 import "github.com/dronefleet/dronefleet/solver/internal/pdp"
 
-// routeConflicts tells which requests conflict with a route because of one
-// request in it. Where windows are narrow most insertions that fail do so for one
-// request alone; those need not be evaluated.
+// routeConflicts tells which requests conflict with a route because of one request in it.
+// With narrow windows most insertions fail because of one request; those need not be
+// evaluated.
 type routeConflicts struct {
 	*pdp.Conflicts
 	routes *routes

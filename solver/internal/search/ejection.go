@@ -7,9 +7,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 )
 
-// maxEjected is how many requests of one route an ejection takes out at most.
-// Pairs and triples are sought among maxMembers of the route's requests and those
-// that must go anyway.
+// maxEjected bounds the requests of one route that an ejection takes out. Pairs and triples
+// are sought among maxMembers of the route's requests and those that must go anyway.
 const (
 	maxEjected = 3
 	maxMembers = 16
@@ -129,10 +128,10 @@ func (x *ejector) narrow(first int) {
 	}
 }
 
-// findBlockers adds to the blockers each member that must leave: r does not fit
-// beside it even if all others leave. It reports whether some set of members can
-// be enough. By the triangle inequality a route without more requests has room
-// for all that fits into it without fewer.
+// findBlockers adds to the blockers each member that must leave because r does not fit
+// beside it even if all others leave. It reports whether removing some members can be
+// enough. By the triangle inequality, what fits into a route still fits after more requests
+// have left.
 func (x *ejector) findBlockers(r, ro int32) bool {
 	if len(x.blockers) > maxEjected {
 		return false

@@ -5,9 +5,9 @@ import "github.com/dronefleet/dronefleet/solver/internal/pdp"
 // mostRanked bounds how many vehicles are ranked for a request.
 const mostRanked = 128
 
-// idleRanking lists for each request the vehicles that serve it alone at the
-// lowest cost. The first idle one of them answers for all idle vehicles, so that
-// a large idle fleet costs no more to look at than a small one.
+// idleRanking lists for each request the vehicles that serve it alone at the lowest cost.
+// The first idle one stands for all idle vehicles, so that a large idle fleet costs no more
+// than a small one.
 type idleRanking struct {
 	routes    *routes
 	evaluator *pdp.Evaluator

@@ -98,9 +98,8 @@ func (x *inserter) best(r int32, room float64, regret, blinks bool) candidate {
 	return best
 }
 
-// refused reports whether a request was in the bank before this step, so that the
-// routes that the step has not changed have no room for it. Where there are few
-// routes all are tried again.
+// refused reports whether a request was in the bank before this step: routes that the step
+// has not changed have no room for it. With few routes all are tried again.
 func (x *inserter) refused(r int32) bool {
 	return x.cur.routes.used > fewRoutes && !x.tuning.RetryBank && x.cur.undo.wasInBank(r)
 }

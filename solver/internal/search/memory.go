@@ -9,11 +9,10 @@ const (
 	reinstatePercent = 3
 )
 
-// routeMemory remembers the routes of the best solutions that a chain has met.
-// Some steps reinstate one of them in place of whatever its vehicle does now and
-// repair the rest. So good routes of different solutions are recombined, as in
-// the adaptive memory of Rochat and Taillard (1995), but one route at a time and
-// under the same acceptance as any other step.
+// routeMemory remembers the routes of the best solutions that a chain has met. Some steps
+// put one of them back in place of its vehicle's present route and repair the rest. This
+// recombines good routes of different solutions, as the adaptive memory of Rochat and
+// Taillard (1995), but one route at a time and with the usual acceptance.
 type routeMemory struct {
 	cur  *Current
 	rng  *rng

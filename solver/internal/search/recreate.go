@@ -27,9 +27,8 @@ func (x *recreator) run() {
 	x.pending.clear()
 }
 
-// dismissRefused drops from the pending requests those from the bank that still
-// have no place in any route, now that the routes are as empty as they will be
-// in this step.
+// dismissRefused drops the requests of the bank that fit no route even now, when the routes
+// are as empty as they will be in this step.
 func (x *recreator) dismissRefused() {
 	kept := x.pending.list[:0]
 	for _, r := range x.pending.list {

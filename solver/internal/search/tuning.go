@@ -34,9 +34,9 @@ func (t *Tuning) Temperature(cooled float64) float64 {
 	return t.InitialTemperature * math.Pow(t.FinalTemperature/t.InitialTemperature, cooled)
 }
 
-// Schedule says how far a run is. Fraction is called every few steps and returns
-// the share of the budget spent; the run ends when that reaches To. The cooling
-// of which the run is a part begins and ends at the shares of Cooling.
+// Schedule says how far a run is. Fraction is called every few steps and returns the spent
+// share of the budget; the run ends at To. Cooling is the share of the budget at which the
+// whole cooling begins and ends.
 type Schedule struct {
 	To       float64
 	Cooling  [2]float64

@@ -118,10 +118,10 @@ func (b *brancher) record(open uint32, lost int64, cost float64) {
 	}
 }
 
-// prune removes from the top of the stack the columns that no better combination
-// has, and returns the others; ok is false if there is no better combination. Of
-// the open requests no vehicle serves more prize than its best column, nor at
-// less than their duals and its least reduced cost.
+// prune removes from the top of the stack the columns that no better combination has, and
+// returns the others; ok is false if there is no better combination. A vehicle serves at
+// most the prize of its best column, and costs at least its requests' duals plus its least
+// reduced cost.
 func (b *brancher) prune(first int, open uint32, lost int64, cost float64) (columns []column, ok bool) {
 	limits := b.limits
 	clear(limits)

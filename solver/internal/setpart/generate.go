@@ -14,9 +14,8 @@ const (
 	// its exact sequences, so that enough time is left to choose among the columns.
 	maxAdded  = 2000
 	maxLabels = 300_000
-	// nearGap is the share of the incumbent's cost by which the reduced cost of a
-	// column may be too much for a better combination, and its neighbours still be
-	// looked at.
+	// nearGap: the neighbours of a column are looked at if its reduced cost is too high for a
+	// better combination by at most this share of the incumbent's cost.
 	nearGap = 0.05
 	// clockEvery is how many columns are looked at between two looks at the clock.
 	clockEvery = 16
@@ -52,9 +51,9 @@ func (g *generator) promising(gap float64) []column {
 	return g.columns
 }
 
-// addNeighbours adds what the promising columns become by one request more or
-// less, at its cheapest place, and again what these become, as long as they stay
-// within the gap. It reports whether there were any.
+// addNeighbours adds the promising columns with one request more, at its cheapest place, or
+// less, and the neighbours of these in turn, as long as they stay within the gap. It reports
+// whether there were any.
 func (g *generator) addNeighbours(gap float64) bool {
 	in, pool := g.in, g.pool
 	queue := g.promising(gap)

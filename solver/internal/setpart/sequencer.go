@@ -13,11 +13,11 @@ const (
 	labelsPerQuery = 10_000
 )
 
-// sequencer finds the shortest route of a vehicle through a set of requests:
-// depth first, over which requests wait, are aboard or delivered, and where the
-// vehicle is. Of two ways to the same state only the shorter goes on, as in the
-// dynamic program of Psaraftis (1980): where no window has yet to open, and the
-// service at all alternatives takes as long, it is also the faster.
+// sequencer finds the shortest route of a vehicle through a set of requests: depth first
+// over states: which requests wait, are aboard or delivered, and where the vehicle is. Of
+// two ways to one state only the shorter goes on, as in the dynamic program of Psaraftis
+// (1980). It is also the faster one if all windows are open and all alternatives have equal
+// service times.
 type sequencer struct {
 	in    *pdp.Instance
 	way   []float64 // shortest way to each state, valid where the mark is that of the query
@@ -98,9 +98,8 @@ func (s *sequencer) shortest(vehicle int, set uint32, cutoff float64) ([]int32, 
 	return s.visits, s.best, len(s.visits) > 0
 }
 
-// label is a partial route: some tasks wait, some are aboard, which code says too
-// in digits of base three; the vehicle is at stop, at location loc, after the
-// given way and time and with the given load.
+// label is a partial route: some tasks wait, some are aboard, which code also says in base
+// three; the vehicle is at stop and location loc, after a way and a time, with a load.
 type label struct {
 	waiting, aboard  uint32
 	code, stop       int

@@ -29,9 +29,8 @@ type quota struct {
 	count    int
 }
 
-// setQuotas splits what the incumbent leaves out by prize. That needs prizes of
-// which each is above the sum of all smaller ones; with others there are no
-// quotas.
+// setQuotas splits what the incumbent leaves out by prize. There are quotas only if each
+// prize exceeds the sum of all smaller ones.
 func (m *master) setQuotas() {
 	byPrize := map[int64][]int32{}
 	for r, prize := range m.in.Prize {
