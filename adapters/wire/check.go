@@ -94,8 +94,8 @@ func (c *checker) notNegative(field string, v float64) {
 	}
 }
 
-// weight refuses what is not a weight, and what no drone could ever carry, so that the sender
-// learns of the mistake at once.
+// weight refuses what is not a weight or is more than any drone can carry, so that the
+// sender learns of the mistake at once.
 func (c *checker) weight(field string, kg float64) {
 	if !(kg >= 0 && kg <= domain.MaxWeightKg) { // or NaN
 		c.add(field, "is %v; give 0 to %d", kg, int(domain.MaxWeightKg))

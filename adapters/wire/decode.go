@@ -57,9 +57,9 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 	return t, nil
 }
 
-// DecodeOrder reads an Order message as a request. A cancellation needs only the id and, of
-// an order that has one, the requester: its other content is kept if valid and dropped if not, because a cancellation must
-// not fail for a field that it does not need.
+// DecodeOrder reads an Order message as a request. A cancellation needs only the id and the
+// order's requester, if it has one. Its other content is kept if valid and dropped if not:
+// a cancellation must not fail for a field that it does not need.
 func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, error) {
 	var m pb.Order
 	problems, err := unmarshal(kindOrder, data, attrs, &m)
@@ -157,7 +157,8 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 	return d, nil
 }
 
-// leastOrders is how many orders a decision must have: none if its drone charges or waits.
+// leastOrders is the fewest orders that a decision may have: none if its drone charges or
+// waits.
 func leastOrders(route []*pb.Waypoint) int {
 	for _, w := range route {
 		if k := w.GetType(); k == pb.WaypointType_WAYPOINT_TYPE_CHARGE || k == pb.WaypointType_WAYPOINT_TYPE_WAIT {
@@ -168,9 +169,9 @@ func leastOrders(route []*pb.Waypoint) int {
 }
 
 // DecisionHash identifies the content of a decision: two messages with the same hash
-// decide the same. It ignores PayloadHash, and DepotID, which follows from the cycle, so
-// that versions without that field compute the same hash. So do versions that know of no
-// amendments or of no missions without orders, for decisions that make none.
+// decide the same. It ignores PayloadHash, and DepotID, which follows from the cycle.
+// Versions without amendments, standby missions or DepotID compute the same hash for
+// decisions without them.
 func DecisionHash(d domain.Decision) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %q %q %v %v\n", d.ID, d.CycleID, d.Fence, microseconds(d.SnapshotTime),

@@ -29,8 +29,8 @@ func MarshalSnapshot(s domain.Snapshot) ([]byte, error) {
 }
 
 // DecodeSnapshot reads a snapshot file of either format and any size: it comes from a
-// person, not from a topic. Beside a *ValidationError it returns the snapshot with the
-// bad values, for callers that can use the rest.
+// person, not from a topic. With a *ValidationError it also returns the snapshot, bad values
+// included, for callers that can use the rest.
 func DecodeSnapshot(data []byte) (domain.Snapshot, error) {
 	var (
 		m        pb.OptimizationSnapshot

@@ -13,14 +13,13 @@ import (
 const (
 	// censusTimeout is how long a census may take.
 	censusTimeout = 10 * time.Second
-	// censusKept is how long a census is shown, at least four intervals: one that
-	// fails now and then leaves no gap, and an outage no old figures.
+	// censusKept is how long a census is shown, at least four intervals. A single failure
+	// then leaves no gap, and an outage leaves no old figures.
 	censusKept = time.Minute
 )
 
-// takeCensus counts drones and orders for the metrics every interval. Every manager does: an
-// aggregation query costs next to nothing, and figures that one manager alone has
-// would end with it.
+// takeCensus counts drones and orders for the metrics every interval. Every manager does,
+// because an aggregation query costs next to nothing and any manager may end.
 func (m *Manager) takeCensus(ctx context.Context) {
 	if m.cfg.CensusInterval < 0 {
 		return

@@ -52,8 +52,8 @@ func textOf(ids []domain.DepotID) []string {
 	return texts
 }
 
-// watchDepots looks in every interval for depots without cycles. The first look is
-// after as long as a depot may be without one: the fleet may just have started.
+// watchDepots looks in every interval for depots without cycles. It waits before the first
+// look for as long as a depot may be without one, because the fleet may just have started.
 func (m *Manager) watchDepots(ctx context.Context) {
 	ctx = meter.WithOperation(ctx, "depots")
 	began := m.clock.Now()
@@ -74,12 +74,12 @@ func (m *Manager) watchDepots(ctx context.Context) {
 }
 
 // lookForIdleDepots notes the depots that have had no cycle since. If the store does not
-// answer, what was seen last stands.
+// answer, the last result stands.
 func (m *Manager) lookForIdleDepots(ctx context.Context, since time.Time) {
 	idle, err := m.Store.IdleDepots(ctx, since)
 	if err != nil {
 		if ctx.Err() == nil {
-			m.Log.WarnContext(ctx, "depots without cycles not looked for; the next interval tries again", slog.Any("err", err))
+			m.Log.WarnContext(ctx, "search for depots without cycles failed; retrying in the next interval", slog.Any("err", err))
 		}
 		return
 	}

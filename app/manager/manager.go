@@ -37,13 +37,12 @@ type Config struct {
 	// SweepInterval is how often the fleet is swept by one of the managers;
 	// default 5 s.
 	SweepInterval time.Duration
-	// SweepLimit bounds a sweep, by the machine's clock; default 2 min. The next one begins
-	// anew: what this one changed needs no change again. Without the limit a query that is
-	// never answered would keep the lock extended and stop all sweeping.
+	// SweepLimit bounds a sweep, by the machine's clock; default 2 min. Without it a query
+	// that is never answered would keep the lock and stop all sweeping. The next sweep
+	// finds what this one left.
 	SweepLimit time.Duration
-	// CensusInterval is how often drones and orders are counted for the metrics, by
-	// the machine's clock; default 15 s, negative for never. Each manager counts, so
-	// that the metrics of any one are right.
+	// CensusInterval is how often drones and orders are counted for the metrics, by the
+	// machine's clock; default 15 s, negative for never.
 	CensusInterval time.Duration
 	// CycleInterval is how often each depot has a cycle, or how long a cycle may take if
 	// that is more; see DepotsWatch. Default: depots are not watched.

@@ -44,8 +44,8 @@ type Config struct {
 	GameDay         GameDay
 	DrainTimeout    time.Duration // how long the end waits for the backlog; 0 for 30 s
 
-	// Watch, if set, is called with the meter before anything runs; it exports
-	// metrics and returns what takes spans.
+	// Watch, if set, is called with the meter before anything runs. It exports the metrics
+	// and returns the provider of tracers.
 	Watch          func(context.Context, *meter.Meter) (trace.TracerProvider, error)
 	TraceTelemetry float64 // share of telemetry that is traced
 
@@ -82,7 +82,7 @@ func (c Config) charging() charging {
 	return charging{c.ChargingSlots, cmp.Or(c.ChargeRate, fleetsim.ChargePerMinute)}
 }
 
-// tracing is what takes spans.
+// tracing returns the provider of the run's tracers.
 func (c Config) tracing(ctx context.Context, m *meter.Meter) (trace.TracerProvider, error) {
 	if c.Watch == nil {
 		return noop.NewTracerProvider(), nil

@@ -54,8 +54,8 @@ func (c *console) show(rows ...string) {
 	c.write(text + c.draw())
 }
 
-// erase is what removes the status from the terminal. The cursor stands at the end
-// of its last row.
+// erase returns the codes that remove the status from the terminal. The cursor must be at
+// the end of its last row.
 func (c *console) erase() string {
 	if len(c.status) == 0 {
 		return ""
@@ -63,8 +63,8 @@ func (c *console) erase() string {
 	return "\r" + strings.Repeat("\x1b[A", len(c.status)-1) + "\x1b[J"
 }
 
-// draw is what shows the status. A narrow terminal cuts rows off instead of
-// wrapping them: erase could not remove a wrapped row.
+// draw returns the codes that show the status. A narrow terminal cuts rows off instead of
+// wrapping them, because erase could not remove a wrapped row.
 func (c *console) draw() string {
 	if len(c.status) == 0 {
 		return ""

@@ -61,9 +61,9 @@ type fleetRun struct {
 }
 
 // RunFleet runs simulated drones and hospitals on a fleet of others until ctx ends or the
-// duration is over. Then they order nothing more, the drones take no more missions and
-// end those that they have, and go offline. When atOnce ends they go offline as they are.
-// An error means that the fleet could not join, or could not go on.
+// duration is over. Then the hospitals stop ordering, and the drones finish their missions
+// and go offline; when atOnce ends they go offline at once. An error means that the fleet
+// could not join or could not go on.
 func RunFleet(ctx, atOnce context.Context, clients *connect.Clients, clock *simclock.Clock, cfg FleetConfig) (FleetSummary, error) {
 	run := &fleetRun{
 		outside: &outside{clients: clients, clock: clock, log: cfg.Log, subscription: "missions-fleet-" + cfg.Name, confirmations: fleetsim.NewConfirmations()},
@@ -87,7 +87,7 @@ func RunFleet(ctx, atOnce context.Context, clients *connect.Clients, clock *simc
 	return summary, errors.Join(err, unread)
 }
 
-// summaryWithin bounds reading how it went, with room beyond checkFor.
+// summaryWithin bounds reading the results, with room beyond checkFor.
 const summaryWithin = 2 * time.Minute
 
 // commands change the fleet in the name of this run.
@@ -98,11 +98,11 @@ func (run *fleetRun) commands() operator.Commands {
 // left is why the drones of a fleet that has left are grounded.
 const left = "the simulated fleet has left"
 
-// aliveWithin is how lately a drone must have reported for its fleet to be running, in
-// machine time.
+// aliveWithin is how recently a drone of a running fleet must have reported, in machine
+// time.
 const aliveWithin = 10 * time.Second
 
-// join introduces the drones; those that were here before go on where they were.
+// join introduces the drones. Those that were here before continue where they were.
 func (run *fleetRun) join(ctx context.Context) error {
 	if err := run.places(ctx); err != nil {
 		return err
@@ -246,8 +246,8 @@ func (run *fleetRun) fly(ctx, atOnce context.Context) error {
 	return err
 }
 
-// leave keeps the drones from new missions and waits for those that they have to end: first
-// by themselves, then recalled.
+// leave grounds the drones and waits until their missions have ended, first by themselves
+// and then recalled.
 func (run *fleetRun) leave(ctx context.Context) error {
 	err := run.each(func(id domain.DroneID) error {
 		_, err := run.commands().GroundDrone(ctx, id, left)

@@ -38,7 +38,7 @@ type FleetSummary struct {
 	columns int // where Print wraps; 0 for nowhere
 }
 
-// summary reads how it went.
+// summary reads the results of the run.
 func (run *fleetRun) summary(ctx context.Context) (FleetSummary, error) {
 	drones := run.drones.Stats()
 	r := FleetSummary{

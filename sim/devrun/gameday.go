@@ -28,8 +28,8 @@ type GameDay struct {
 // maxClockSkew is more than the error of any machine that synchronises its clock.
 const maxClockSkew = time.Hour
 
-// Check calls refuse with the name of every setting of dev that cannot be used, and
-// what is wrong with it, for a run of that duration.
+// Check calls refuse for every setting of dev that does not fit a run of that duration,
+// with its name and what is wrong with it.
 func (g GameDay) Check(duration time.Duration, refuse func(setting, format string, args ...any)) {
 	if g.OutageAt < 0 {
 		refuse("outage-at", "is %s; give a positive time, or 0 for no outage", g.OutageAt)

@@ -30,12 +30,12 @@ type outside struct {
 	confirmations *fleetsim.Confirmations
 }
 
-// store is Firestore as the outside sees it: to introduce drones and to look on.
+// store is for introducing drones and for reading what the product did.
 func (o *outside) store() *firestoretx.Store {
 	return firestoretx.New(o.clients.Firestore, firestoretx.Config{Now: o.clock.Now})
 }
 
-// past is what the outside goes on with: the drones' missions, and orders that are open.
+// past is what an earlier run left: the drones' missions and the open orders.
 type past struct {
 	missions []domain.Command
 	orders   []domain.Order
@@ -60,8 +60,8 @@ func (o *outside) populate(world *fleetsim.World, tracing trace.TracerProvider, 
 	return nil
 }
 
-// simulated is a fleetsim.Publisher. An order begins a trace; whether a report is
-// traced is drawn by the State Manager.
+// simulated is a fleetsim.Publisher. An order begins a trace; the State Manager chooses
+// which reports are traced.
 type simulated struct {
 	fleetlink.Publisher
 	tracing trace.TracerProvider

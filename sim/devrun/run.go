@@ -216,7 +216,7 @@ func (run *devRun) run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	// A run without one of its parts shows nothing, however long it goes on.
+	// A run that has lost a part proves nothing, so the first part to fail ends it.
 	start := func(g *errgroup.Group, part func() error) {
 		g.Go(func() error {
 			err := part()
@@ -311,7 +311,7 @@ func (run *devRun) fail(err error) {
 	}
 }
 
-// cause is what fail was first called with.
+// cause is the first error that fail was given.
 func (run *devRun) cause() error {
 	run.mu.Lock()
 	defer run.mu.Unlock()
@@ -416,7 +416,7 @@ func (run *devRun) awaitTelemetry(ctx context.Context) {
 		if n > 0 && run.firstTelemetry == 0 {
 			run.firstTelemetry = time.Since(run.began)
 		}
-		// The whole fleet reports within one simulated second and a bit.
+		// The whole fleet reports within little more than one simulated second.
 		if n >= int64(run.cfg.Drones) || n > 0 && time.Since(run.began) > run.firstTelemetry+2*time.Second {
 			return
 		}

@@ -77,7 +77,7 @@ func (s status) run(ctx context.Context) {
 
 func (s status) elapsed() time.Duration { return s.now().Sub(s.began).Truncate(time.Second) }
 
-// latestOf tells what a histogram has recorded lately.
+// latestOf returns what a histogram has recorded lately.
 type latestOf struct {
 	histogram *meter.Histogram
 	over      time.Duration
@@ -90,8 +90,8 @@ type look struct {
 	recorded *meter.Histogram
 }
 
-// look returns what was recorded since the last look that is as old as over; everything
-// until there is one.
+// look returns what was recorded since the latest look that is at least as old as over, or
+// since the start if there is none.
 func (l *latestOf) look(now time.Time) *meter.Histogram {
 	for len(l.looks) > 1 && now.Sub(l.looks[1].at) >= l.over {
 		l.looks = l.looks[1:]
@@ -150,7 +150,7 @@ func (c *storeCounts) copy() *storeCounts {
 	return &storeCounts{orders: c.orders, decisions: c.decisions, at: c.at}
 }
 
-// oldCounts is from which age on the status says how old its counts are.
+// oldCounts is the age from which the status says how old its counts are.
 const oldCounts = 3 * time.Second
 
 // age says how old the counts are; empty while they are fresh.

@@ -419,9 +419,8 @@ func (sim *simulation) shown(ctx context.Context) bool {
 	return sim.cfg.Until(soFar)
 }
 
-// carryOut injects the planned faults, some times as slowly as planned, and ends all of them
-// after the duration, which is as much longer. Repeated, it ends as soon as the run has shown
-// what it is for.
+// carryOut injects the planned faults and ends all of them after the duration, both slowed
+// down by a factor. A repetition ends as soon as the run has shown what it is for.
 func (sim *simulation) carryOut(ctx context.Context, slower time.Duration) {
 	begun := sim.clock.Now()
 	end := begun.Add(slower * sim.cfg.length())

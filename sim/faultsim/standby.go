@@ -12,8 +12,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// standByOnce has about every fourth idle drone charge or wait, and now and then one that
-// cannot or is busy. One in six decisions is one that no planner should make.
+// standByOnce sends about every fourth idle drone to charge or wait, and now and then one
+// that is busy or does not support it. One in six decisions is one that no planner should
+// make.
 // F-AMD-06
 func (sim *simulation) standByOnce(ctx context.Context, random *rand.Rand, fences map[domain.DepotID]string, publish func(domain.Decision)) error {
 	seen := sim.clock.Now()
@@ -72,8 +73,8 @@ func randomStandby(drone domain.Drone, home domain.Position, now time.Time, rand
 	return d
 }
 
-// instead replaces the route of a mission without orders by one with orders, as an order
-// that comes would.
+// instead replaces the route of a mission without orders by one with orders, as a cycle
+// does for a new order.
 func instead(m domain.Mission, waiting []domain.Order, random *rand.Rand) domain.Decision {
 	served := m
 	served.Route, served.OrderIDs, served.ReachedStops = m.Route[len(m.Route):], nil, 0

@@ -113,7 +113,7 @@ func (d Drone) perKm() float64 {
 	return d.consumption + kg*d.perKg
 }
 
-// WithPace returns the drone flying at a share of CruiseKmh; 0 for all of it.
+// WithPace returns the drone flying at a share of CruiseKmh; 0 means 1.
 func (d Drone) WithPace(pace float64) Drone {
 	d.pace = pace
 	return d

@@ -12,7 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// NetworkFaults are the shares of messages, 0 to 1, to which a network does something.
+// NetworkFaults are the shares of messages, 0 to 1, that a network loses, repeats or delays.
 type NetworkFaults struct {
 	Lose      float64 // reports and commands that never arrive; hospitals repeat orders until they do
 	Duplicate float64 // messages that arrive twice

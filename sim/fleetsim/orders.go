@@ -211,7 +211,7 @@ func (s *OrderSource) WeightKg(id domain.OrderID) float64 {
 	return s.weights[id]
 }
 
-// Remember has the source know the parcels of orders of an earlier run.
+// Remember tells the source the parcels of an earlier run's orders.
 func (s *OrderSource) Remember(orders []domain.Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

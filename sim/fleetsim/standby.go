@@ -71,7 +71,7 @@ func (d Drone) serveDuty(dt time.Duration, end time.Time) (Drone, time.Duration)
 	return d.dutyDone(), dt - max(0, needed)
 }
 
-// dutyDone has the drone leave its stop, once it has reported that.
+// dutyDone lets the drone leave its stop once it has reported that its duty is done.
 func (d Drone) dutyDone() Drone {
 	d.onDuty = false
 	d.dwelling, d.dwellLeft, d.reported = true, 0, false

@@ -16,10 +16,10 @@ type Planner interface {
 	PlanSnapshot(ctx context.Context, snap domain.Snapshot, start time.Time) (planner.Result, error)
 }
 
-// Run replays the scenario. Each area's cycles use one planner, made by
-// newPlanner. The cycles of all areas begin at once: what two of them decide about one order
-// is refused the second time. It fails if the scenario is invalid, the planner fails, or a
-// decision names a drone or an order that was not in its snapshot.
+// Run replays the scenario. Each area's cycles use one planner, made by newPlanner. The
+// cycles of all areas begin at once, so the second of two decisions about one order is
+// refused. Run fails if the scenario is invalid, the planner fails, or a decision names a
+// drone or an order that was not in its snapshot.
 func Run[P Planner](ctx context.Context, s Scenario, newPlanner func() P) (Result, error) {
 	if err := s.Validate(); err != nil {
 		return Result{}, fmt.Errorf("scenario: %w", err)
