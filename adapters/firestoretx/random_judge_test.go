@@ -63,10 +63,10 @@ func (d documents) binding(id domain.DroneID) policy.Binding {
 	return b
 }
 
-// foretell applies the policy to the reports one by one, starting from the current
+// predict applies the policy to the reports one by one, starting from the current
 // documents. A manager that caches drones and commits reports in batches must come to
 // the same result.
-func (x *trial) foretell(m *manager, reports []domain.Telemetry) *documents {
+func (x *trial) predict(m *manager, reports []domain.Telemetry) *documents {
 	rules, server := policy.DefaultDronePolicy(), x.server.Now()
 	now := server.Add(max(0, m.off))
 	docs := documents{maps.Clone(x.docs.Drones), maps.Clone(x.docs.Orders), maps.Clone(x.docs.Missions)}
@@ -132,9 +132,9 @@ func (d documents) proveEnded(rules policy.DronePolicy, t domain.Telemetry, now 
 	}
 }
 
-// asForetold compares documents with the predicted ones. Firestore stores microseconds.
+// asPredicted compares documents with the predicted ones. Firestore stores microseconds.
 // SeenAt is left out: a manager may date it by the last server time that it has seen.
-func asForetold[ID comparable, T any](x *trial, want, got map[ID]T) {
+func asPredicted[ID comparable, T any](x *trial, want, got map[ID]T) {
 	for id, is := range got {
 		if reflect.DeepEqual(want[id], is) {
 			continue // fast path: most are equal
@@ -162,10 +162,10 @@ func (t told) and(c domain.Command) told {
 func (x *trial) judgeDeed() {
 	before, now := x.docs, x.server.Now().Truncate(time.Microsecond)
 	x.docs = x.documents()
-	if x.foretold != nil {
-		asForetold(x, x.foretold.Drones, x.docs.Drones)
-		asForetold(x, x.foretold.Orders, x.docs.Orders)
-		asForetold(x, x.foretold.Missions, x.docs.Missions)
+	if x.predicted != nil {
+		asPredicted(x, x.predicted.Drones, x.docs.Drones)
+		asPredicted(x, x.predicted.Orders, x.docs.Orders)
+		asPredicted(x, x.predicted.Missions, x.docs.Missions)
 	}
 	for id, d := range x.docs.Drones {
 		was := before.Drones[id]

@@ -69,13 +69,13 @@ type trial struct {
 	cycles   int
 	steps    []string
 
-	resting  bool       // attempts are judged together at the end, not one by one
-	docs     documents  // after the last attempt
-	foretold *documents // what the current attempt must lead to; nil if not predicted
-	told     map[domain.MissionID]told
-	asked    map[string][]time.Time // when each content was published, by its hash
-	known    invariant.History      // what documents do not record
-	wrong    []string
+	resting   bool       // attempts are judged together at the end, not one by one
+	docs      documents  // after the last attempt
+	predicted *documents // what the current attempt must lead to; nil if not predicted
+	told      map[domain.MissionID]told
+	asked     map[string][]time.Time // when each content was published, by its hash
+	known     invariant.History      // what documents do not record
+	wrong     []string
 }
 
 // manager is a State Manager. The applier is the only state that it loses when it
@@ -147,7 +147,7 @@ func anyOf[T any](x *trial, list []T) T { return list[x.random.IntN(len(list))] 
 // attempt calls do, retries transient errors, and judges the effect.
 func (x *trial) attempt(what string, do func() error) {
 	x.note("%s", what)
-	x.foretold = nil
+	x.predicted = nil
 	if x.lossy && x.chance(4) {
 		stage := anyOf(x, []fault.Stage{fault.Before, fault.After})
 		defer x.faults.Add(fault.Rule{RPC: "Commit", Times: 1, At: stage, Do: fault.Fail(codes.DeadlineExceeded)}).Remove()
@@ -331,7 +331,7 @@ func (x *trial) tell(reports []domain.Telemetry) {
 		}
 	}
 	x.publish(fmt.Sprintf("reports %+v", reports), messages, func(m *manager) (failure error) {
-		x.foretold = x.foretell(m, reports)
+		x.predicted = x.predict(m, reports)
 		for i, err := range m.applier.Apply(x.t.Context(), reports) {
 			reason, rejected := policy.ReasonOf(err)
 			switch {

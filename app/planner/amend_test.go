@@ -93,8 +93,8 @@ func TestPlanner_AddsACriticalOrderToAFlight(t *testing.T) {
 	}
 }
 
-// F-AMD-01: a flight whose record makes no sense, as after an edit by hand, stays as it is,
-// and does not keep the others from being changed.
+// F-AMD-01: a flight with a spoiled record, as after an edit by hand, stays as it is, and the
+// others can still be changed.
 func TestPlanner_LeavesOutAFlightThatMakesNoSense(t *testing.T) {
 	for name, spoil := range map[string]func(*domain.Flight){
 		"carries more than it can":  func(f *domain.Flight) { f.Drone.PayloadCapacityKg, f.Orders[0].WeightKg = 2, 3 },
@@ -155,8 +155,8 @@ func (w *town) homebound(seenAt float64) domain.Flight {
 	return f
 }
 
-// F-DEC-02: a drone on its way home takes a CRITICAL order as its next mission. What can wait
-// for a charged drone does, and a drone that is about to land is left alone.
+// F-DEC-02: a drone on its way home takes a CRITICAL order as its next mission. Other orders wait
+// for a charged drone, and a drone that is about to land is left alone.
 func TestPlanner_GivesDronesOnTheirWayHomeCriticalOrders(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -218,8 +218,8 @@ func TestPlanner_KeepsTheReserveOfAnAmendedRoute(t *testing.T) {
 	}
 }
 
-// F-CHG-02: a rest is planned as if the drone carried all it can: 16.06 km use 56.2 % at
-// 3.5 % a kilometre. What it will use is less, because it flies home empty.
+// F-CHG-02: the rest of a flight is planned as if the drone carried all it can: 16.06 km use 56.2
+// % at 3.5 % a kilometre. It will use less, because it flies home empty.
 func TestPlanner_CountsThePayloadInFlight(t *testing.T) {
 	for battery, added := range map[float64]int{77: 0, 77.5: 1} {
 		w := newTown(0)
@@ -319,7 +319,7 @@ func TestPlanner_KeepsFlightsForHighOrders(t *testing.T) {
 
 // A drone is where it will be when it hears of the plan: 10 s after it was seen, 139 m
 // farther, with 0.35 % less.
-func TestPlanner_ForetellsWhereADroneIs(t *testing.T) {
+func TestPlanner_PredictsWhereADroneIs(t *testing.T) {
 	w := newTown(0)
 	snap := w.snapshot()
 	snap.Flights = []domain.Flight{w.flying(1, domain.PriorityCritical, 14*time.Minute)}

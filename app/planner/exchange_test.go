@@ -62,8 +62,8 @@ func TestPlanner_TakesAnOrderAwayForACriticalOne(t *testing.T) {
 	}
 }
 
-// F-AMD-04: nobody promises an order that is taken away to another drone, so a CRITICAL one
-// that its drone delivers in time is not.
+// F-AMD-04: no drone is reserved for an order that is taken away, so a CRITICAL one that its drone
+// delivers in time stays.
 func TestPlanner_NeverTakesACriticalOrderInTimeAway(t *testing.T) {
 	w := newTown(1)
 	w.drones[0].Battery = 30 // enough for neither
@@ -189,8 +189,8 @@ func TestPlanner_PutsStopsInABetterOrder(t *testing.T) {
 	}
 }
 
-// F-AMD-04: the checker accepts that an order is missing only if it is taken away openly and
-// could be.
+// F-AMD-04: the checker accepts a missing order only if the amendment lists it as taken away, and
+// it may be.
 func TestCheck_RefusesWhatMustNotBeTakenAway(t *testing.T) {
 	w := newTown(0)
 	result, _ := w.planFlights(t, w.crowded(domain.PriorityStandard))

@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// F-LRN-02: the arrivals of a plan are those of the learned speed and stays; of a fleet
-// without a past they are as they were.
+// F-LRN-02: the arrivals of a plan follow from the learned speed and stays; without a past they
+// are unchanged.
 func TestPlanner_PlansWithLearnedSpeedsAndStays(t *testing.T) {
 	w := newTown(1)
 	w.order("H", domain.PriorityHigh, north(6, 0), time.Minute) // 3 km to the warehouse, 3 km farther
@@ -32,9 +32,9 @@ func TestPlanner_PlansWithLearnedSpeedsAndStays(t *testing.T) {
 	}
 }
 
-// F-LRN-03: of a fast drone farther away and a slow one that is just in time, the planner
-// takes the fast one, since flights are late at times. A deadline that nobody can plan with
-// the margin is planned without.
+// F-LRN-03: of a fast drone farther away and a slow one that is just in time, the planner takes
+// the fast one, because flights are late at times. A deadline that no drone can meet with the
+// margin is planned without it.
 func TestPlanner_PlansDeadlinesWithAMargin(t *testing.T) {
 	margin := learning.Estimates{SpeedKmh: 50, Margin: 0.3}
 	for name, row := range map[string]struct {
@@ -61,8 +61,8 @@ func TestPlanner_PlansDeadlinesWithAMargin(t *testing.T) {
 	}
 }
 
-// F-LRN-04: the reserve follows the demand that is known of the hour, before a new process
-// has seen any order.
+// F-LRN-04: the reserve follows the learned demand of the hour before a new process has seen any
+// order.
 func TestPlanner_KeepsAReserveForTheHour(t *testing.T) {
 	reserve := func(criticalAnHour float64) int {
 		w := newTown(40)

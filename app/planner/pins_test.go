@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
-// F-OPR-05: a pinned order that is alone flies at once, for whatever its drone is kept
-// and however far it is.
+// F-OPR-05: a pinned order that waits alone flies at once, even if its drone is in the reserve or
+// far away.
 func TestPlanner_FliesAPinnedOrderThatIsAlone(t *testing.T) {
 	for _, p := range domain.Priorities {
 		for _, immediate := range []bool{false, true} {
@@ -31,8 +31,8 @@ func TestPlanner_FliesAPinnedOrderThatIsAlone(t *testing.T) {
 	}
 }
 
-// F-OPR-05: over many cycles of a planner no plan breaks a pin or a prohibition: its
-// checker refuses none, and each stage of it obeys.
+// F-OPR-05: over many cycles of a planner no plan breaks a pin or a prohibition: every stage
+// obeys, and the checker refuses none.
 func TestPlanner_ObeysPinsAndProhibitions(t *testing.T) {
 	seeds := longtest.Size(t, "seeds", uint64(2), 6)
 	for seed := range seeds {

@@ -91,8 +91,7 @@ func (j *journey) fly(to domain.Position) {
 	j.at = to
 }
 
-// flyUntil flies the mission until as many stops are done as are foretold, and on to the
-// place that is foretold.
+// flyUntil flies the mission until the predicted stops are done, and on to the predicted position.
 func (j *journey) flyUntil(f solver.Flight) {
 	for _, stop := range j.flight.Mission.Route[j.flight.Mission.ReachedStops:f.StopsBehind] {
 		j.fly(stop.Position)
@@ -101,9 +100,9 @@ func (j *journey) flyUntil(f solver.Flight) {
 	j.fly(domain.Position(f.Drone.At))
 }
 
-// F-CHG-02: a drone in flight is never foretold more charge than it will have, and no less
-// if it is on a straight line: what is aboard counts on each leg.
-func TestPlanner_ForetellsNoMoreChargeThanADroneWillHave(t *testing.T) {
+// F-CHG-02: a drone in flight is never predicted more charge than it will have, and no less on a
+// straight line: what is aboard counts on each leg.
+func TestPlanner_PredictsNoMoreChargeThanADroneWillHave(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newTown(0)
 		j := drawJourney(rt, w)
@@ -117,14 +116,13 @@ func TestPlanner_ForetellsNoMoreChargeThanADroneWillHave(t *testing.T) {
 		j.flyUntil(flights[0])
 		// Less than 75 m behind a stop it may be on the way to it.
 		turnsBack := 2 * 0.075 * (model.DefaultConsumptionPercentPerKm + j.capacity*j.flight.Drone.ConsumptionPerKmKg)
-		if foretold := flights[0].Drone.BatteryPercent; foretold > max(0, j.charge)+1e-9 || foretold < j.charge-turnsBack {
-			rt.Errorf("it will have %.4f %%, foretold are %.4f %%", j.charge, foretold)
+		if predicted := flights[0].Drone.BatteryPercent; predicted > max(0, j.charge)+1e-9 || predicted < j.charge-turnsBack {
+			rt.Errorf("it will have %.4f %%, predicted are %.4f %%", j.charge, predicted)
 		}
 	})
 }
 
-// F-CHG-02: what is added to a flight leaves the drone its reserve, whatever it carries on
-// which leg.
+// F-CHG-02: orders added to a flight leave the drone its reserve, whatever it carries on each leg.
 func TestPlanner_KeepsTheReserveOfLoadedFlights(t *testing.T) {
 	amended := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -84,8 +84,8 @@ func TestPlanner_SendsDronesToAdvancePositions(t *testing.T) {
 	}
 }
 
-// F-AMD-06: only drones that say so take missions without orders, and only if there was
-// demand and --position is set.
+// F-AMD-06: only drones that support it get missions without orders, and only if there was demand
+// and --position is set.
 func TestPlanner_SendsNobodyToAdvancePositionsWithoutReason(t *testing.T) {
 	w, p := busyTown(t, 12)
 	for i := range w.drones {
@@ -107,8 +107,8 @@ func TestPlanner_SendsNobodyToAdvancePositionsWithoutReason(t *testing.T) {
 	}
 }
 
-// F-AMD-06: a drone that would arrive when its wait may be over stays where it is. It must not
-// make the checker refuse what the others do.
+// F-AMD-06: a drone that would arrive when its wait may be over stays where it is. The checker
+// must not refuse the whole plan for it.
 func TestPlanner_SendsNobodyWhoWouldArriveTooLate(t *testing.T) {
 	w, p := busyTown(t, 12)
 	for i := range w.drones {
@@ -124,9 +124,8 @@ func TestPlanner_SendsNobodyWhoWouldArriveTooLate(t *testing.T) {
 	}
 }
 
-// F-LRN-04 F-AMD-06: a planner that has seen no order yet sends drones to the warehouse near
-// which CRITICAL orders come, by what was learned of the hour and of the places; however many
-// other orders come elsewhere.
+// F-LRN-04 F-AMD-06: a planner that has seen no order yet sends drones to the warehouse near which
+// CRITICAL orders are expected at this hour, however many other orders come elsewhere.
 func TestPlanner_SendsDronesWhereThePastExpectsThem(t *testing.T) {
 	w := newTown(12)
 	for i := range w.drones {

@@ -119,7 +119,7 @@ func writeDemand(w io.Writer, d domain.Demand) {
 		columns(w, func(i int) string { return fmt.Sprintf("%.1f", of.Orders[i]/of.Hours) })
 		fmt.Fprintf(w, "\t%.1f\n", of.Hours)
 	}
-	fmt.Fprintf(w, "\norders by place")
+	fmt.Fprintf(w, "\norders by delivery point")
 	columns(w, func(i int) string { return domain.Priorities[i].String() })
 	for _, p := range d.Points[:min(len(d.Points), mostListed)] {
 		fmt.Fprintf(w, "\n%.4f, %.4f", p.Position.Lat, p.Position.Lon)
