@@ -308,7 +308,7 @@ func newCyclePlan(snap domain.Snapshot, result planner.Result) cyclePlan {
 	for _, route := range plan.Routes {
 		drone := domain.DroneID(route.DroneID)
 		p.distances[drone] = route.DistanceKm
-		p.added[drone] = orderIDs(route.OrderIDs()) // counts if the route amends a mission without orders
+		p.added[drone] = planner.OrderIDs(route.OrderIDs()) // counts if the route amends a mission without orders
 	}
 	for _, s := range plan.Standby {
 		p.distances[domain.DroneID(s.DroneID)] = s.DistanceKm
@@ -316,17 +316,9 @@ func newCyclePlan(snap domain.Snapshot, result planner.Result) cyclePlan {
 	for _, a := range plan.Amendments {
 		drone := domain.DroneID(a.DroneID)
 		p.distances[drone], p.released[drone] = a.DetourKm, len(a.ReleasedIDs)
-		p.added[drone] = append(p.added[drone], orderIDs(a.AddedIDs)...)
+		p.added[drone] = append(p.added[drone], planner.OrderIDs(a.AddedIDs)...)
 	}
 	return p
-}
-
-func orderIDs(ids []string) []domain.OrderID {
-	list := make([]domain.OrderID, len(ids))
-	for i, id := range ids {
-		list[i] = domain.OrderID(id)
-	}
-	return list
 }
 
 // learnLimit bounds how long a cycle waits for what was learned.

@@ -18,7 +18,7 @@ func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	}
 	for _, r := range plan.Routes {
 		d := decisionOf(r, s)
-		d.OrderIDs = orderIDs(r.OrderIDs())
+		d.OrderIDs = OrderIDs(r.OrderIDs())
 		if f := flights[r.DroneID]; f != nil && onStandby(*f) { // the amended mission begins where the drone is
 			d.AmendsMissionID, d.AmendsRevision, d.Route = f.Mission.ID, f.Mission.RouteRevision, d.Route[1:]
 		}
@@ -63,11 +63,12 @@ func amendmentOf(a solver.Amendment, f domain.Flight, s domain.Snapshot) domain.
 		reached := f.Mission.Route[:len(f.Mission.Route)-remaining]
 		d.Route = slices.Concat(reached, d.Route)
 	}
-	d.OrderIDs = append(d.OrderIDs, orderIDs(a.AddedIDs)...)
+	d.OrderIDs = append(d.OrderIDs, OrderIDs(a.AddedIDs)...)
 	return d
 }
 
-func orderIDs(ids []string) (list []domain.OrderID) {
+// OrderIDs turns the solver's ids of orders into the fleet's.
+func OrderIDs(ids []string) (list []domain.OrderID) {
 	for _, id := range ids {
 		list = append(list, domain.OrderID(id))
 	}
