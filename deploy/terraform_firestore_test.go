@@ -151,6 +151,8 @@ var byHand = []string{
 	"lockBreaks, COLLECTION, brokenAt ASCENDING",
 	"lockBreaks, COLLECTION, brokenBy ASCENDING",
 	"locks, COLLECTION, lockId ASCENDING",
+	"maintenance, COLLECTION, at ASCENDING",
+	"maintenance, COLLECTION, by ASCENDING",
 	"missions, COLLECTION, commandPending ASCENDING",
 	"missions, COLLECTION, revokePending ASCENDING",
 	"missions, COLLECTION, endTime ASCENDING",
@@ -160,6 +162,7 @@ var byHand = []string{
 	"orders, COLLECTION, status ASCENDING, held ASCENDING",
 	"orders, COLLECTION, status ASCENDING, late ASCENDING",
 	"placeChanges, COLLECTION, changedAt ASCENDING",
+	"refusals, COLLECTION, outcome ASCENDING",
 	"refusals, COLLECTION, refusedAt ASCENDING",
 	"replays, COLLECTION, replayedAt ASCENDING",
 	"replays, COLLECTION, replayedBy ASCENDING",
@@ -170,7 +173,7 @@ func checkIndexes(p *tfmodule.Plan, file indexFile, enterprise, sharded bool) []
 	if enterprise {
 		want = append(want, byHand...)
 		if !sharded {
-			want = append(want, "events, COLLECTION, time ASCENDING")
+			want = append(want, "events, COLLECTION, reason ASCENDING", "events, COLLECTION, time ASCENDING")
 		}
 	}
 	for _, i := range file.Indexes {

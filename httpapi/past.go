@@ -18,20 +18,20 @@ import (
 
 // pastTime is when; maybePast is the same for a request that may leave it out.
 var (
-	pastTime  = timeParameter("When.", true)
-	maybePast = timeParameter("When; default now, or soon after the creation of an order that is over.", false)
+	pastTime  = timeParameter("at", "When.", true)
+	maybePast = timeParameter("at", "When; default now, or soon after the creation of an order that is over.", false)
 )
 
-func timeParameter(says string, required bool) parameter {
+func timeParameter(name, says string, required bool) parameter {
 	return parameter{
-		name: "at", says: says, example: "2026-11-21T12:00:00Z", schema: schema{"type": "string", "format": "date-time"}, required: required,
+		name: name, says: says, example: "2026-11-21T12:00:00Z", schema: schema{"type": "string", "format": "date-time"}, required: required,
 		wrong: func(value string) string {
 			at, err := input.Time(value)
 			switch {
 			case err != nil:
 				return fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", value)
 			case at.Year() < 1970:
-				return fmt.Sprintf("is %.64q, before 1970; give a time within the last hour, or within seven days with point-in-time recovery", value)
+				return fmt.Sprintf("is %.64q, before 1970; give a later time", value)
 			}
 			return ""
 		},

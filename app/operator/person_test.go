@@ -2,12 +2,17 @@ package operator_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
 // F-AUD-02, F-REC-15: each event that a person caused names them in the field by, and no
@@ -83,3 +88,75 @@ func (o *office) operatorsEvents() (n int) {
 }
 
 func second[E any](_ operator.Changed[E], err error) error { return err }
+
+// F-AUD-17: the audit of a person has all that they did in a period, whatever it was, and
+// nothing of others or of other times.
+func TestDesk_AuditsPersons(t *testing.T) {
+	o := openLetterOffice(t)
+	o.desk.Store = firestoretx.New(o.clients.Firestore, firestoretx.Config{})
+	ctx, began := t.Context(), time.Now().Add(-time.Second)
+	const ann = "ann@example.org"
+	o.order("O1")
+	for _, err := range []error{
+		second(o.desk.HoldOrder(ctx, "O1", "address in doubt")),
+		second(o.desk.AcknowledgeAlert(ctx, "CRITICAL_LATE:O1", "called the ward")),
+		o.desk.Store.RecordLockBreak(ctx, domain.LockBreak{Key: "cycle", Fence: "7", BrokenBy: ann, Why: "hangs"}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := o.desk.Store.ApplyDepot(ctx, domain.Depot{ID: "DEPOT-1", Capacity: 4}, firestoretx.Change{By: ann, Why: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	o.refuse("orders", "21", "{", nil)
+	o.refuse("orders", "22", "{", nil)
+	o.says(o.desk.DiscardDeadLetters(ctx, operator.LetterFilter{IDs: []string{"21"}}, "broken sender", false))
+	o.says(o.desk.ReplayDeadLetters(ctx, operator.LetterFilter{IDs: []string{"22"}}, false))
+	maintained := map[string]any{"droneId": "D1", "item": "rotor", "at": time.Now(), "by": ann, "why": "worn"}
+	if _, _, err := o.clients.Firestore.Collection(firestoretx.Maintenance).Add(ctx, maintained); err != nil {
+		t.Fatal(err)
+	}
+	bob := o.desk.Commands
+	bob.By = "bob"
+	if err := second(bob.SetPriority(ctx, "O1", domain.PriorityHigh, "bob's")); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(time.Minute)
+
+	text := o.says(o.desk.AuditPerson(ctx, ann, began, until))
+	for _, want := range []string{
+		"order O1: stays PENDING", "held=true", " because address in doubt\n", "alert CRITICAL_LATE:O1: acknowledged because called the ward", "lock cycle: broken, fence 7 because hangs",
+		"depot DEPOT-1: created because new", "message 21 of orders: discarded, refused as UNDECODABLE because broken sender", "message 22 of orders: replayed as ",
+		"drone D1: maintenance of rotor because worn",
+	} {
+		o.expect(text, want)
+	}
+	if strings.Contains(text, "bob") {
+		t.Errorf("what bob did is among it:\n%s", text)
+	}
+	p, err := o.desk.PersonStory(ctx, ann, began, until)
+	if err != nil || len(p.Steps) != 7 || len(p.Events) != 1 || !slices.IsSortedFunc(p.Steps, func(a, b operator.StepJSON) int { return a.At.Compare(b.At) }) {
+		t.Errorf("%d steps and %d events, %v; want 7 in order, and 1", len(p.Steps), len(p.Events), err)
+	}
+	for name, period := range map[string][2]time.Time{"before": {began.Add(-time.Hour), began}, "after": {until, until.Add(time.Hour)}} {
+		if p, err := o.desk.PersonStory(ctx, ann, period[0], period[1]); err != nil || len(p.Steps) != 0 {
+			t.Errorf("%s: steps %v, %v; want none", name, p.Steps, err)
+		}
+	}
+	o.expect(o.says(o.desk.AuditPerson(ctx, "Ann", time.Time{}, time.Time{})), "Nothing that Ann did is recorded")
+	if _, err := o.desk.PersonStory(ctx, ann, until, began); err == nil || !strings.HasPrefix(err.Error(), "from is ") {
+		t.Errorf("a period that ends before it begins: error %v", err)
+	}
+}
+
+// F-AUD-17: a sharded fleet has no index of who and when; its person's audit is the same.
+func TestDesk_AuditsPersonsOfShardedFleets(t *testing.T) {
+	emutest.ServeFirestore(t, firestoreemu.Options{Indexes: deploy.ShardedFirestoreIndexes})
+	hosts := emutest.Hosts(t)
+	o := openOfficeAt(t, hosts)
+	o.desk.Store = firestoretx.New(o.clients.Firestore, firestoretx.Config{EventShards: 8})
+	o.order("O1")
+	o.says(o.desk.PrintOrder(o.desk.HoldOrder(t.Context(), "O1", "address in doubt")))
+	o.expect(o.says(o.desk.AuditPerson(t.Context(), "ann@example.org", time.Now().Add(-time.Minute), time.Now().Add(time.Minute))), "order O1: stays PENDING", "held=true")
+}

@@ -64,6 +64,8 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "deadletters list --limit=-1", []string{"--limit", "0 or more"}},
 		{2, "deadletters list --topic=missions", []string{"topic (flag --topic)", "telemetry"}},
 		{1, "audit order O1", []string{`order "O1"`}},
+		{2, "audit order O1 --from 2026-11-24T00:00:00Z", []string{"from (flag --from)", "is for a person"}},
+		{2, "audit person ann --to noon", []string{"to (flag --to)"}},
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
 		{2, "publish orders --attribute=note", []string{"attribute (flag --attribute)", "give NAME=VALUE"}},
 		{2, "publish orders --attribute=goog-x=1", []string{"attribute (flag --attribute)", "Pub/Sub's"}},

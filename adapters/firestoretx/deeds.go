@@ -1,0 +1,81 @@
+package firestoretx
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Deeds are what a person did in a period, each kind in no particular order.
+type Deeds struct {
+	Events      []domain.Event
+	Places      []domain.PlaceChange
+	Maintenance []domain.MaintenanceRecord
+	Discards    []domain.Discard
+	Replays     []domain.Replay
+	LockBreaks  []domain.LockBreak
+	AlertAcks   []domain.AlertAck
+	Malformed   []error // documents that cannot be decoded and are left out
+}
+
+// DeedsOf reads what a person did from one time until another.
+//
+// Cost: 7 RPCs; a read for each event and change of a place of the period, and for each of the
+// person's other records. Where events are sharded, 1 RPC more, and a read for each event of the
+// person.
+func (s *Store) DeedsOf(ctx context.Context, name string, from, to time.Time) (d Deeds, err error) {
+	p := period{s, name, from, to, &d.Malformed}
+	err = errors.Join(
+		dated(ctx, p, &d.Events, Events, "by", "time", eventCodec, func(e domain.Event) time.Time { return e.Time }),
+		dated(ctx, p, &d.Places, PlaceChanges, "changedBy", "changedAt", placeChangeCodec, func(c domain.PlaceChange) time.Time { return c.ChangedAt }),
+		every(ctx, p, &d.Maintenance, Maintenance, "by", maintenanceCodec, func(m domain.MaintenanceRecord) time.Time { return m.At }),
+		every(ctx, p, &d.Discards, Discards, "discardedBy", discardCodec, func(x domain.Discard) time.Time { return x.DiscardedAt }),
+		every(ctx, p, &d.Replays, Replays, "replayedBy", replayCodec, func(r domain.Replay) time.Time { return r.ReplayedAt }),
+		every(ctx, p, &d.LockBreaks, LockBreaks, "brokenBy", lockBreakCodec, func(b domain.LockBreak) time.Time { return b.BrokenAt }),
+		every(ctx, p, &d.AlertAcks, AlertAcks, "by", alertAckCodec, func(a domain.AlertAck) time.Time { return a.At }),
+	)
+	return d, wrap(err, "deeds of %s", name)
+}
+
+// period is a person's time from one moment until another.
+type period struct {
+	store     *Store
+	name      string
+	from, to  time.Time
+	malformed *[]error
+}
+
+// dated reads the person's documents of a collection that has an index of who and when. A
+// sharded fleet has another one; there all documents of the person are read.
+func dated[T any](ctx context.Context, p period, to *[]T, collection, who, when string, c codec[T], at func(T) time.Time) error {
+	q := p.store.where(collection, who, p.name).Where(when, ">=", p.from).Where(when, "<", p.to).OrderBy(when, firestore.Desc)
+	err := within(ctx, p, to, q, c, at)
+	if status.Code(err) == codes.FailedPrecondition {
+		return every(ctx, p, to, collection, who, c, at)
+	}
+	return err
+}
+
+// every reads all documents of the person in a collection and keeps those of the period.
+func every[T any](ctx context.Context, p period, to *[]T, collection, who string, c codec[T], at func(T) time.Time) error {
+	return within(ctx, p, to, p.store.where(collection, who, p.name), c, at)
+}
+
+func within[T any](ctx context.Context, p period, to *[]T, q firestore.Query, c codec[T], at func(T) time.Time) error {
+	return each(q.Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
+		v, err := c.decode(doc)
+		switch when := at(v); {
+		case err != nil:
+			*p.malformed = append(*p.malformed, err)
+		case !when.Before(p.from) && when.Before(p.to):
+			*to = append(*to, v)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,131 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// SubjectPerson stands for a person who changed the fleet. It is not a Subject, because a person
+// has no document: AuditPerson and PersonStory tell what they did.
+const SubjectPerson = "person"
+
+// PersonPeriod is how far the story of a person goes back without a begin.
+const PersonPeriod = 24 * time.Hour
+
+// PersonJSON is what a person did in a period.
+type PersonJSON struct {
+	Person    string         `json:"person"`
+	From      time.Time      `json:"from"`
+	To        time.Time      `json:"to"`
+	Steps     []StepJSON     `json:"steps" doc:"Everything that the person did, in words, oldest first."`
+	Events    []entity.Event `json:"events" doc:"The changes of drones, orders and missions among it."`
+	Malformed []string       `json:"malformed,omitempty" doc:"Documents that cannot be decoded and are left out."`
+}
+
+// PersonStory tells what a person did from one time until another: changes of drones, orders,
+// missions and places, maintenance, dead letters, broken locks and acknowledged alerts. A zero
+// end is now, and a zero begin a day before the end.
+//
+// Cost: see firestoretx.Store.DeedsOf.
+func (c Commands) PersonStory(ctx context.Context, name string, from, to time.Time) (PersonJSON, error) {
+	if err := ofField("name", CheckBy(name)); err != nil {
+		return PersonJSON{}, err
+	}
+	if to.IsZero() {
+		to = c.Store.Now()
+	}
+	if from.IsZero() {
+		from = to.Add(-PersonPeriod)
+	}
+	if !from.Before(to) {
+		return PersonJSON{}, ofField("from", fmt.Errorf("is %s, not before the end of the period, %s; give an earlier time", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)))
+	}
+	d, err := c.Store.DeedsOf(ctx, name, from, to)
+	if err != nil {
+		return PersonJSON{}, err
+	}
+	p := PersonJSON{Person: name, From: from.UTC(), To: to.UTC(), Steps: []StepJSON{}, Malformed: entity.Each(d.Malformed, error.Error)}
+	sortEvents(d.Events)
+	p.Events = entity.OrEmpty(entity.Each(d.Events, entity.OfEvent))
+	for _, e := range d.Events {
+		what := fmt.Sprintf("%s %s: %s", e.Entity, e.ID, change(e, unset(e.State)))
+		p.add(e.Time, what, e.Reason, story{}.related(e))
+	}
+	for _, x := range d.Places {
+		p.add(x.ChangedAt, fmt.Sprintf("%s %s: %s", x.Kind, x.ID, strings.ToLower(string(x.Action))), x.Why, strings.Join(x.Fields, "; "))
+	}
+	for _, m := range d.Maintenance {
+		p.add(m.At, fmt.Sprintf("drone %s: maintenance of %s", m.DroneID, m.Item), m.Why, "")
+	}
+	for _, x := range d.Discards {
+		p.add(x.DiscardedAt, fmt.Sprintf("message %s of %s: discarded, refused as %s", x.MessageID, x.Topic, x.Reason), x.Why, "")
+	}
+	for _, r := range d.Replays {
+		p.add(r.ReplayedAt, fmt.Sprintf("message %s of %s: replayed as %s, refused as %s", r.MessageID, r.Topic, joined(r.NewMessageIDs), r.Reason), "", "")
+	}
+	for _, b := range d.LockBreaks {
+		p.add(b.BrokenAt, fmt.Sprintf("lock %s: broken, fence %s", b.Key, b.Fence), b.Why, "")
+	}
+	for _, a := range d.AlertAcks {
+		p.add(a.At, fmt.Sprintf("alert %s: acknowledged", a.ID), a.Reason, "")
+	}
+	slices.SortStableFunc(p.Steps, func(a, b StepJSON) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	return p, nil
+}
+
+// add appends what the person did, with the reason that they gave.
+func (p *PersonJSON) add(at time.Time, what, why, related string) {
+	why = strings.TrimSuffix(why, " (by "+p.Person+")")
+	p.Steps = append(p.Steps, StepJSON{at.UTC(), string(domain.CauseOperator), what + prefixed(" because ", oneLine(why)), related})
+}
+
+// unset is a state before which nothing was known: every field has the zero value, but for the
+// hash of the content, which says nothing to people.
+func unset(state map[string]any) map[string]any {
+	before := map[string]any{"deadline": ""}
+	for name, value := range state {
+		before[name] = value
+		if value != nil && name != "contentHash" {
+			before[name] = reflect.Zero(reflect.TypeOf(value)).Interface()
+		}
+	}
+	return before
+}
+
+// AuditPerson prints what a person did; see PersonStory.
+func (d *Desk) AuditPerson(ctx context.Context, name string, from, to time.Time) error {
+	p, err := d.Commands.PersonStory(ctx, name, from, to)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.printJSON(p)
+	}
+	if len(p.Steps) == 0 {
+		d.say("Nothing that %s did is recorded from %s to %s UTC. Names count with their case, as the field by has them.", p.Person, stamp(p.From), stamp(p.To))
+	} else {
+		d.say("What %s did from %s to %s UTC:", p.Person, stamp(p.From), stamp(p.To))
+		t := d.table("TIME (UTC)", "WHAT HAPPENED")
+		for _, s := range p.Steps {
+			t.row(stamp(s.At), s.What)
+			if s.Related != "" {
+				t.continued(1, s.Related)
+			}
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	for _, text := range p.Malformed {
+		d.say("Left out: %s", text)
+	}
+	return nil
+}
