@@ -79,6 +79,12 @@ type Drone struct {
 	BatteryHealth  *float64 // percent; nil if it never said
 	ReportedSerial string
 	CountsStops    bool
+	// Track bounds what the drone can claim to have done; nil before its first mission.
+	Track *Track
+	// Implausible says what the drone claimed last that it cannot have done, and
+	// ImplausibleAt when that was recorded, by the server's clock.
+	Implausible   string
+	ImplausibleAt time.Time
 
 	// Revision counts the drone's state changes; its events carry it.
 	Revision int64
@@ -157,6 +163,15 @@ func (d Drone) Registration() DroneRegistration {
 		ID: d.ID, HomeDepotID: d.HomeDepotID, TypeID: d.TypeID, ShortName: d.ShortName, RegistrationMark: d.RegistrationMark,
 		SerialNumber: d.SerialNumber, RemoteID: d.RemoteID, Own: d.Properties().Only(d.OwnProperties),
 	}
+}
+
+// Track is where a drone was last, as far as its reports are plausible, and how many stops of
+// a mission's route it can have completed by then.
+type Track struct {
+	Position  Position
+	At        time.Time // the drone's clock
+	MissionID MissionID // empty for none
+	Stops     int
 }
 
 // FailedMission is one of a drone's latest failed missions.

@@ -73,6 +73,7 @@ func DroneState(d Drone) map[string]any {
 		"retired":          d.Retired(),
 		"otherIdentity":    d.OtherIdentity(),
 		"dueAt":            stateTime(d.DueDate()),
+		"implausible":      d.Implausible,
 	}
 }
 

@@ -60,6 +60,9 @@ type Mission struct {
 	// Version is when the store last wrote the mission, for the outbox; zero if
 	// unknown. It is not part of the mission's state.
 	Version time.Time
+	// Track is what the drone can have done when the mission ended; nil before that, and
+	// of missions that began under an earlier version.
+	Track *Track
 }
 
 // Amendment is a decided change of an ACTIVE mission. Until the drone names its

@@ -23,6 +23,10 @@ type Binding struct {
 // survives a rerun. A mission's orders and route are only ever replaced.
 func (b Binding) clone() Binding {
 	b.Drone.FailedMissions = slices.Clone(b.Drone.FailedMissions)
+	if b.Drone.Track != nil {
+		t := *b.Drone.Track
+		b.Drone.Track = &t
+	}
 	if b.Mission != nil {
 		m := *b.Mission
 		b.Mission = &m

@@ -38,10 +38,10 @@ var boundSituations = []struct {
 	{"it is on its way", func(boundReport) bool { return true }, (*recorder).goOn},
 }
 
-// applyBound handles a report of a drone that a mission holds, and returns why
-// the mission failed, "" if it did not.
-func (r *recorder) applyBound(b *Binding, t domain.Telemetry, claim domain.DroneStatus) (failed string) {
-	report := r.hear(b, t, claim)
+// applyBound handles a report of a drone that a mission holds and that was at from before.
+// It returns why the mission failed, "" if it did not.
+func (r *recorder) applyBound(b *Binding, t domain.Telemetry, claim domain.DroneStatus, from domain.Track) (failed string) {
+	report := r.hear(b, t, claim, from)
 	for _, s := range boundSituations {
 		if s.is(report) {
 			return s.then(r, report)
@@ -52,7 +52,7 @@ func (r *recorder) applyBound(b *Binding, t domain.Telemetry, claim domain.Drone
 
 // hear applies what a report proves about the mission and what the drone knows of it, and
 // returns what decides its situation.
-func (r *recorder) hear(b *Binding, t domain.Telemetry, claim domain.DroneStatus) boundReport {
+func (r *recorder) hear(b *Binding, t domain.Telemetry, claim domain.DroneStatus, from domain.Track) boundReport {
 	d := &b.Drone
 	s := boundReport{Binding: b, Telemetry: t, claim: claim, named: t.MissionID == d.CurrentMissionID}
 	if s.named {
@@ -61,6 +61,10 @@ func (r *recorder) hear(b *Binding, t domain.Telemetry, claim domain.DroneStatus
 		d.NamedRevision = t.MissionRevision
 		r.heedRevision(b, t)
 	}
+	if d.Track != nil {
+		from.Stops = d.Track.Stops
+	}
+	r.track(b, from, t)
 	parked := isParked(claim) && !s.named
 	s.left = d.MissionAcked && !s.named && left(*b, claim)
 	// Measured after the command expired, by a drone that does not know of it: it never will.

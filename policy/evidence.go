@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -60,8 +61,9 @@ func reachedAt(sightings []domain.Sighting, stop int, before time.Time) (at time
 
 // addEvidence adds to a mission what a report proves about its stops and reports whether
 // that is new. A report of a parked drone that does not name the mission proves, by its
-// position, at most the next stop, and is not kept.
-func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bool) bool {
+// position, at most the next stop, and is not kept. No report proves more than the possible
+// stops; beyond says what it claimed in spite of that, "" if nothing.
+func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bool, possible int) (proved bool, beyond string) {
 	times, indexes := ReachTimes(*m), commandedIndexes(m.Route, m.DroppedStops)
 	most := math.MaxInt
 	if named {
@@ -80,6 +82,10 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 		// The drone may still fly the route from before orders were withdrawn, and count their stops.
 		certain, _ := slices.BinarySearch(indexes, completed)
 		from, to = min(certain, to), min(completed, to)
+		if from > possible {
+			beyond = fmt.Sprintf("claimed %d stops of mission %s; at most %d were possible", from, m.ID, possible)
+			from = possible
+		}
 		for i := range from {
 			see(i, true)
 		}
@@ -87,7 +93,7 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 	if isFault(t.Status) {
 		to = from // a drone that failed near a stop has not served it
 	}
-	for i := from; i < to; i++ {
+	for i := from; i < min(to, possible); i++ {
 		stop := m.Route[i]
 		done := t.Position.DistanceMetres(stop.Position) <= p.StopRadiusMetres
 		switch {
@@ -101,15 +107,15 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 		}
 	}
 	if len(fresh) == 0 {
-		return false
+		return false, beyond
 	}
 	before := *m
 	m.Sightings = kept(*m, append(slices.Clone(m.Sightings), fresh...))
 	if news := named || len(ReachTimes(*m)) > len(times); !news || slices.Equal(m.Sightings, before.Sightings) {
 		m.Sightings = before.Sightings
-		return false
+		return false, beyond
 	}
-	return true
+	return true, beyond
 }
 
 // kept drops sightings after their stop was reached, which no longer matter, and those

@@ -19,6 +19,9 @@ func (p DronePolicy) applyLate(b Binding, t domain.Telemetry, now time.Time) (Bi
 	d.MissionMoved = d.MissionMoved || isFlying(p.claim(t))
 	d.NamedRevision = max(d.NamedRevision, t.MissionRevision)
 	r.heedRevision(&late, t)
+	if late.Mission != nil && late.Mission.RouteRevision != b.Mission.RouteRevision {
+		d.Track = nil // it counted the stops of the other route
+	}
 	r.prove(&late, t, true)
 	if r.change.Empty() && d.NamedRevision == before.NamedRevision && d.MissionAcked == before.MissionAcked && d.MissionMoved == before.MissionMoved {
 		return b, Change{}, false
@@ -56,6 +59,7 @@ func (e Ended) heeding(t domain.Telemetry) (m domain.Mission, adopted bool) {
 		return m, false
 	}
 	adopt(&m)
+	m.Track = nil // it counted the stops of the other route
 	return m, true
 }
 
@@ -80,7 +84,7 @@ func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Chan
 		r.mission(e.Mission, &m, "")
 	}
 	orders := Binding{Orders: e.Orders}.clone().Orders
-	changed := p.addEvidence(&m, t, true)
+	changed, _ := p.addEvidence(&m, t, true, p.possibleLate(m, t))
 	times := ReachTimes(m)
 	for m.ReachedStops < len(times) {
 		i := m.ReachedStops

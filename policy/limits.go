@@ -14,6 +14,9 @@ type Limits struct {
 	ClockError time.Duration
 	// StopRadiusMetres is how near a drone must come to reach a stop.
 	StopRadiusMetres float64
+	// TopSpeedKmh is how fast drones fly at most. Claims that need twice as much are not
+	// believed.
+	TopSpeedKmh float64
 	// EmergencyBattery is the state of charge, in percent, below which a
 	// report acts as one of EMERGENCY.
 	EmergencyBattery float64
@@ -72,7 +75,7 @@ func DefaultLimits() Limits { return Limits{}.WithDefaults() }
 func (l Limits) WithDefaults() Limits {
 	return Limits{
 		MaxFuture: cmp.Or(l.MaxFuture, 5*time.Second), ClockError: cmp.Or(l.ClockError, 5*time.Second),
-		StopRadiusMetres: cmp.Or(l.StopRadiusMetres, 75),
+		StopRadiusMetres: cmp.Or(l.StopRadiusMetres, 75), TopSpeedKmh: cmp.Or(l.TopSpeedKmh, 200),
 		EmergencyBattery: cmp.Or(l.EmergencyBattery, 5), MinBattery: cmp.Or(l.MinBattery, 20),
 		MaxSilence: cmp.Or(l.MaxSilence, 15*time.Second), IdleSilence: cmp.Or(l.IdleSilence, 15*time.Second), BoundSilence: cmp.Or(l.BoundSilence, 2*time.Minute),
 		FaultGrace: cmp.Or(l.FaultGrace, 30*time.Second), LateGrace: cmp.Or(l.LateGrace, 30*time.Second),

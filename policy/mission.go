@@ -33,6 +33,7 @@ func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now 
 	forget(&drone)
 	drone.Status, drone.CurrentMissionID = domain.DroneMoving, m.ID
 	drone.FreeAfter = m.CommandExpiresAt.Add(p.ClockError)
+	startTrack(&drone, m.ID)
 	r.drone(before, &drone, m.ID, "")
 
 	r.assignOrders(s, d.OrderIDs, m)
@@ -57,7 +58,14 @@ func (r *recorder) putBack(o *domain.Order) {
 // effect on the orders, and its completion after the last order stop.
 func (r *recorder) prove(b *Binding, t domain.Telemetry, named bool) {
 	m := b.Mission
-	if m == nil || m.Status == domain.MissionFailed || !r.addEvidence(m, t, named) {
+	if m == nil || m.Status == domain.MissionFailed {
+		return
+	}
+	proved, beyond := r.addEvidence(m, t, named, possibleStops(*b))
+	if beyond != "" {
+		r.implausible(&b.Drone, beyond)
+	}
+	if !proved {
 		return
 	}
 	times := ReachTimes(*m)
@@ -128,6 +136,7 @@ func (r *recorder) complete(b *Binding) {
 		m.Amendment = nil
 	}
 	m.Status, m.EndTime = domain.MissionCompleted, r.now
+	endTrack(b)
 	b.Drone.Homebound, b.Drone.HomeboundSince = true, r.now
 }
 
@@ -165,6 +174,7 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed 
 	}
 	before := *m
 	m.Status, m.FailureReason, m.EndTime = domain.MissionFailed, reason, r.now
+	endTrack(b)
 	revoke(m)
 	r.mission(before, m, string(reason))
 	return string(reason)
@@ -196,6 +206,7 @@ func (r *recorder) leave(b *Binding, reason domain.FailureReason) (failed string
 	before := *m
 	r.unassignAdded(b, *m.Amendment)
 	m.Status, m.EndTime = domain.MissionCompleted, r.now
+	endTrack(b)
 	m.CommandPending = false
 	r.mission(before, m, string(ReasonAmendmentVoid))
 	return ""

@@ -90,7 +90,11 @@ func (r *recorder) heedRevision(b *Binding, t domain.Telemetry) {
 func (r *recorder) confirmAmendment(b *Binding) {
 	m := b.Mission
 	before, a := *m, *m.Amendment
+	same := sharedStops(m.Route, a.Route)
 	adopt(m)
+	if k := b.Drone.Track; k != nil {
+		k.Stops = min(k.Stops, same) // it flew the other route before this report
+	}
 	for _, id := range a.ReleasedIDs {
 		o := b.Orders[id]
 		if o.AssignedMissionID != m.ID || o.Status != domain.OrderAssigned && o.Status != domain.OrderInDelivery {

@@ -36,9 +36,12 @@ type rules struct {
 	setup            func(*domain.Drone, domain.Drone, time.Time) Change
 }
 
-// contract returns the real rules.
+// contract returns the real rules, but for the top speed: the drones of most tests need no
+// time for their flights. Tests of plausibility have the real one.
 func contract() rules {
-	return configured(DefaultDronePolicy(), DefaultOrderPolicy(), DefaultMissionAssignmentPolicy())
+	drone := DefaultDronePolicy()
+	drone.TopSpeedKmh = 1e9
+	return configured(drone, DefaultOrderPolicy(), DefaultMissionAssignmentPolicy())
 }
 
 // configured returns the rules with other limits.

@@ -57,6 +57,7 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 		r.drone(domain.Drone{}, d, "", "registered by its first report")
 	}
 	before := *d
+	from, tracked := trackOf(before)
 	d.Position, d.Battery, d.SpeedKmh = t.Position, t.Battery, t.SpeedKmh
 	d.LastUpdate = t.Timestamp
 	// A report that waited out an outage is no sign of life now.
@@ -72,9 +73,13 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	claim := p.claim(t)
 	mission := d.CurrentMissionID
 	var reason string
+	if !tracked {
+		from = domain.Track{Position: t.Position, At: t.Timestamp}
+	}
 	if d.Bound() {
-		reason = r.applyBound(&b, t, claim)
+		reason = r.applyBound(&b, t, claim, from)
 	} else {
+		r.track(&b, from, t)
 		d.Status = p.unboundStatus(*d, t, claim, now)
 	}
 	r.watchGhost(before, d, t, claim)

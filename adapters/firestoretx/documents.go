@@ -49,6 +49,13 @@ var sightingCodec = codec[domain.Sighting]{
 	flag("claimed", func(s *domain.Sighting) *bool { return &s.Claimed }),
 }
 
+var trackCodec = codec[domain.Track]{
+	point("position", func(t *domain.Track) *domain.Position { return &t.Position }),
+	instant("at", func(t *domain.Track) *time.Time { return &t.At }),
+	text("missionId", func(t *domain.Track) *domain.MissionID { return &t.MissionID }),
+	index("stops", func(t *domain.Track) *int { return &t.Stops }),
+}
+
 var droneCodec = append(codec[domain.Drone]{
 	key(func(d *domain.Drone) *domain.DroneID { return &d.ID }),
 	text("status", func(d *domain.Drone) *domain.DroneStatus { return &d.Status }),
@@ -81,6 +88,9 @@ var droneCodec = append(codec[domain.Drone]{
 	counter("landings", func(d *domain.Drone) *int { return &d.Landings }),
 	optionalNumber("batteryHealth", func(d *domain.Drone) **float64 { return &d.BatteryHealth }),
 	text("reportedSerial", func(d *domain.Drone) *string { return &d.ReportedSerial }),
+	optional("track", trackCodec, func(d *domain.Drone) **domain.Track { return &d.Track }),
+	text("implausible", func(d *domain.Drone) *string { return &d.Implausible }),
+	instant("implausibleAt", func(d *domain.Drone) *time.Time { return &d.ImplausibleAt }),
 	flag("countsStops", func(d *domain.Drone) *bool { return &d.CountsStops }),
 	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
 }, registryCodec...)
@@ -255,6 +265,7 @@ var missionCodec = codec[domain.Mission]{
 	optional("amendment", amendmentCodec, func(m *domain.Mission) **domain.Amendment { return &m.Amendment }),
 	structs("earlierRoutes", earlierRouteCodec, func(m *domain.Mission) *[]domain.EarlierRoute { return &m.EarlierRoutes }),
 	instant("amendedAt", func(m *domain.Mission) *time.Time { return &m.AmendedAt }),
+	optional("track", trackCodec, func(m *domain.Mission) **domain.Track { return &m.Track }),
 	instant("recalledAt", func(m *domain.Mission) *time.Time { return &m.RecalledAt }),
 	text("recallReason", func(m *domain.Mission) *string { return &m.RecallReason }),
 	flag("commandPending", func(m *domain.Mission) *bool { return &m.CommandPending }),

@@ -43,7 +43,10 @@ func (c *checker) fold() {
 }
 
 // laterFields are the parts of a state that earlier versions did not record.
-var laterFields = []string{"grounded", "recalled", "priority", "deadline", "deadlineAt", "pinnedDroneId", "forbiddenDroneIds", "releasing", "routeRevision", "proposedRevision", "planningDepotId", "handedOverBy", "unregistered", "retired", "otherIdentity", "dueAt"}
+var laterFields = []string{
+	"grounded", "recalled", "priority", "deadline", "deadlineAt", "pinnedDroneId", "forbiddenDroneIds", "releasing", "routeRevision", "proposedRevision",
+	"planningDepotId", "handedOverBy", "unregistered", "retired", "otherIdentity", "dueAt", "implausible",
+}
 
 func (c *checker) foldsTo(e entity, revision int64, status string, state map[string]any) {
 	events := c.events[e]

@@ -1,0 +1,117 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// A report may claim only what its drone can have done (F-SND-03). The drone's track says
+// where it was last and how many stops it can have completed by then. Each newer report moves
+// it on, at no more than twice the drone's top speed. What a report claims beyond that proves
+// nothing, and is recorded.
+
+// implausibleEvery is how often a drone's implausible reports are recorded.
+const implausibleEvery = time.Minute
+
+// trackOf is where the drone was last; ok is false before its first report.
+func trackOf(d domain.Drone) (t domain.Track, ok bool) {
+	if d.Track != nil {
+		return *d.Track, true
+	}
+	return domain.Track{Position: d.Position, At: d.LastUpdate}, !d.LastUpdate.IsZero()
+}
+
+// follow moves a track on to a report along the mission that holds the drone, nil for none.
+// jump is how many metres the report is farther away than the drone can have flown; the track
+// then stays where it was.
+func (p DronePolicy) follow(from domain.Track, m *domain.Mission, t domain.Telemetry) (to domain.Track, jump float64) {
+	speed := p.TopSpeedKmh / 3.6
+	// The drone's clock may have been set meanwhile.
+	metres := 2 * speed * (t.Timestamp.Sub(from.At) + 2*p.ClockError).Seconds()
+	jump = from.Position.DistanceMetres(t.Position) - p.StopRadiusMetres - metres
+	to = from
+	if jump <= 0 {
+		jump = 0
+		to.Position, to.At = t.Position, t.Timestamp
+	}
+	if m == nil || m.ID != from.MissionID {
+		return to, jump
+	}
+	// The drone flies past each stop within the radius, in order, and ends at the report.
+	at, flown, slack := from.Position, 0.0, p.StopRadiusMetres
+	for to.Stops = max(from.Stops, m.ReachedStops); to.Stops < countedStops(*m); to.Stops++ {
+		stop := m.Route[to.Stops]
+		if stop.Type == domain.WaypointDepotStart {
+			continue // passed by naming the mission
+		}
+		flown += max(0, at.DistanceMetres(stop.Position)-slack)
+		at, slack = stop.Position, 2*p.StopRadiusMetres
+		left := metres - flown
+		if left < 0 || jump == 0 && at.DistanceMetres(t.Position)-p.StopRadiusMetres > left {
+			break
+		}
+	}
+	return to, jump
+}
+
+// possibleStops is how many stops of the bound mission the drone can have completed. A
+// mission that began under an earlier version has no bound.
+func possibleStops(b Binding) int {
+	if k := b.Drone.Track; k != nil && b.Mission != nil && k.MissionID == b.Mission.ID {
+		return max(k.Stops, b.Mission.ReachedStops)
+	}
+	return math.MaxInt
+}
+
+// possibleLate is how many stops of an ended mission its drone can have completed when it
+// measured a report.
+func (p DronePolicy) possibleLate(m domain.Mission, t domain.Telemetry) int {
+	if m.Track == nil {
+		return math.MaxInt
+	}
+	most := *m.Track
+	if t.Timestamp.After(most.At) {
+		most, _ = p.follow(most, &m, t)
+	}
+	return max(most.Stops, m.ReachedStops)
+}
+
+// track moves the drone's track on to a report that is newer than it, and records a jump.
+func (r *recorder) track(b *Binding, from domain.Track, t domain.Telemetry) {
+	d := &b.Drone
+	to, jump := r.follow(from, b.Mission, t)
+	if jump > 0 {
+		r.implausible(d, fmt.Sprintf("reported %.1f km from where it was %s before; at most %.1f km were possible",
+			from.Position.DistanceMetres(t.Position)/1000, t.Timestamp.Sub(from.At).Round(time.Second), (from.Position.DistanceMetres(t.Position)-jump)/1000))
+	}
+	d.Track = nil
+	if jump > 0 || d.Bound() && to.MissionID == d.CurrentMissionID {
+		d.Track = &to
+	}
+}
+
+// implausible records what a drone claimed and what was possible.
+func (r *recorder) implausible(d *domain.Drone, what string) {
+	if r.now.Sub(d.ImplausibleAt) >= implausibleEvery {
+		d.Implausible, d.ImplausibleAt = what, r.now
+	}
+}
+
+// startTrack begins the track of a drone's new mission.
+func startTrack(d *domain.Drone, id domain.MissionID) {
+	if t, ok := trackOf(*d); ok {
+		t.MissionID, t.Stops = id, 0
+		d.Track = &t
+	}
+}
+
+// endTrack keeps with a mission that has ended what its drone can have done by then.
+func endTrack(b *Binding) {
+	if k := b.Drone.Track; k != nil && k.MissionID == b.Mission.ID {
+		t := *k
+		b.Mission.Track = &t
+	}
+}
