@@ -77,7 +77,7 @@ func (r *recorder) hear(b *Binding, t domain.Telemetry, claim domain.DroneStatus
 	}
 	// The report that ends a mission may be the one that reaches its last stop.
 	if d.MissionAcked && (s.named || parked) {
-		r.prove(b, t, s.named)
+		r.prove(b, t, s.named, possibleStops(*b))
 	}
 	if s.named {
 		r.remindRecalled(b)

@@ -22,8 +22,8 @@ func (p DronePolicy) applyLate(b Binding, t domain.Telemetry, now time.Time) (Bi
 	if late.Mission != nil && late.Mission.RouteRevision != b.Mission.RouteRevision {
 		d.Track = nil // it counted the stops of the other route
 	}
-	r.prove(&late, t, true)
-	if r.change.Empty() && d.NamedRevision == before.NamedRevision && d.MissionAcked == before.MissionAcked && d.MissionMoved == before.MissionMoved {
+	r.prove(&late, t, true, p.possibleLate(d.Track, late.Mission, t))
+	if r.change.Empty() && d.NamedRevision == before.NamedRevision && d.MissionAcked == before.MissionAcked && d.MissionMoved == before.MissionMoved && d.ImplausibleAt.Equal(before.ImplausibleAt) {
 		return b, Change{}, false
 	}
 	r.drone(before, d, d.CurrentMissionID, "")
@@ -84,7 +84,7 @@ func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Chan
 		r.mission(e.Mission, &m, "")
 	}
 	orders := Binding{Orders: e.Orders}.clone().Orders
-	changed, _ := p.addEvidence(&m, t, true, p.possibleLate(m, t))
+	changed, _ := p.addEvidence(&m, t, true, p.possibleLate(m.Track, &m, t))
 	times := ReachTimes(m)
 	for m.ReachedStops < len(times) {
 		i := m.ReachedStops

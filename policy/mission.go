@@ -55,13 +55,14 @@ func (r *recorder) putBack(o *domain.Order) {
 }
 
 // prove applies what a report proves about the bound mission: its reached stops, their
-// effect on the orders, and its completion after the last order stop.
-func (r *recorder) prove(b *Binding, t domain.Telemetry, named bool) {
+// effect on the orders, and its completion after the last order stop. At most the possible
+// stops are proved.
+func (r *recorder) prove(b *Binding, t domain.Telemetry, named bool, possible int) {
 	m := b.Mission
 	if m == nil || m.Status == domain.MissionFailed {
 		return
 	}
-	proved, beyond := r.addEvidence(m, t, named, possibleStops(*b))
+	proved, beyond := r.addEvidence(m, t, named, possible)
 	if beyond != "" {
 		r.implausible(&b.Drone, beyond)
 	}

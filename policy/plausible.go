@@ -66,17 +66,15 @@ func possibleStops(b Binding) int {
 	return math.MaxInt
 }
 
-// possibleLate is how many stops of an ended mission its drone can have completed when it
-// measured a report.
-func (p DronePolicy) possibleLate(m domain.Mission, t domain.Telemetry) int {
-	if m.Track == nil {
+// possibleLate is how many stops of a mission its drone can have completed when it measured a
+// report that is not newer than its track, or that came after the mission's end. The report
+// may be newer in truth: the drone's clock may have been set back.
+func (p DronePolicy) possibleLate(track *domain.Track, m *domain.Mission, t domain.Telemetry) int {
+	if track == nil || m == nil || track.MissionID != m.ID {
 		return math.MaxInt
 	}
-	most := *m.Track
-	if t.Timestamp.After(most.At) {
-		most, _ = p.follow(most, &m, t)
-	}
-	return max(most.Stops, m.ReachedStops)
+	to, _ := p.follow(*track, m, t)
+	return max(to.Stops, m.ReachedStops)
 }
 
 // track moves the drone's track on to a report that is newer than it, and records a jump.

@@ -158,6 +158,7 @@ func (w *world) verifyLate(before, after domain.Drone, t domain.Telemetry) {
 	if !before.Homebound {
 		before.Homebound, before.HomeboundSince = after.Homebound, after.HomeboundSince
 	}
+	before.Implausible, before.ImplausibleAt = after.Implausible, after.ImplausibleAt
 	before.MissionAcked, before.MissionMoved, before.FreeAfter, before.Revision = after.MissionAcked, after.MissionMoved, after.FreeAfter, after.Revision
 	if !reflect.DeepEqual(before, after) {
 		w.violated("a late report changed drone %s from %+v to %+v", t.DroneID, before, after)

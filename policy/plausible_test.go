@@ -1,0 +1,194 @@
+package policy
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// expectImplausible checks what was recorded of D1's claims.
+func (w *world) expectImplausible(part string) {
+	d := w.drones["D1"]
+	w.expect(part == "" && d.Implausible == "" || part != "" && strings.Contains(d.Implausible, part), "recorded %q, want %q", d.Implausible, part)
+}
+
+// boasts are stories of drones that claim more than they can have done. The warehouse is
+// 2.2 km from the depot, and the hospital 2.2 km from there. F-SND-03
+var boasts = []hazard{
+	{"a drone at the depot that claims its stops proves none", func(w *world) {
+		for s := 1.0; s < 60; s++ {
+			w.counts(s, depotAt, 3)
+		}
+		w.expectOrder("O1", domain.OrderAssigned, false)
+		w.expectImplausible("claimed 3 stops of mission M-X; at most 1 were possible")
+		w.counts(60, depotAt, 1)
+		w.expectOrder("O1", domain.OrderAssigned, false)
+	}},
+	{"a drone that jumps to its stops proves none", func(w *world) {
+		w.saysAt(1, depotAt, domain.DroneMoving, "M-X")
+		w.saysAt(2, hospitalsAt[1], domain.DroneMoving, "M-X")
+		w.expectImplausible("reported 6.7 km from where it was 1s before; at most 1.")
+		w.saysAt(3, warehouseAt, domain.DroneMoving, "M-X") // nor from where it jumped to
+		w.expectOrder("O1", domain.OrderAssigned, false)
+		if d := w.drones["D1"]; d.Position != warehouseAt {
+			w.violated("drone D1 is at %v; a report is applied, plausible or not", d.Position)
+		}
+		w.saysAt(30, warehouseAt, domain.DroneMoving, "M-X") // by now it can be there
+		w.expectOrder("O1", domain.OrderInDelivery, false)
+	}},
+	{"a drone that was silent is judged by the time that it had", func(w *world) {
+		w.counts(1, depotAt, 1)
+		w.counts(50, hospitalsAt[0], 3)
+		w.expectImplausible("")
+		w.expectOrder("O1", domain.OrderDelivered, false)
+	}},
+	{"a drone that was silent must have had time to come back", func(w *world) {
+		w.counts(1, depotAt, 1)
+		w.counts(50, depotAt, 3)
+		w.expectImplausible("claimed 3 stops")
+		w.expectOrder("O1", domain.OrderInDelivery, false) // the warehouse was possible
+	}},
+	{"what was possible before an implausible claim still counts", func(w *world) {
+		w.counts(1, depotAt, 1)
+		w.counts(30, warehouseAt, 2)
+		w.expectImplausible("")
+		w.counts(31, warehouseAt, 3)
+		w.expectImplausible("claimed 3 stops of mission M-X; at most 2 were possible")
+		w.expectOrder("O1", domain.OrderInDelivery, false)
+		w.counts(60, hospitalsAt[0], 3)
+		w.expectOrder("O1", domain.OrderDelivered, false)
+	}},
+	{"a late report claims no more than the reports applied since allow", func(w *world) {
+		w.counts(1, depotAt, 1)
+		w.counts(10, depotAt, 1)
+		w.clock(11)
+		w.expectError(w.report(near(counted(report("D1", domain.DroneMoving, "M-X", at(9)), 3), hospitalsAt[0])), "")
+		w.expectImplausible("claimed 3 stops")
+		w.expectOrder("O1", domain.OrderAssigned, false)
+	}},
+	{"a claim about a mission that has ended needs the time for it", func(w *world) {
+		w.counts(1, depotAt, 1)
+		w.clock(10)
+		w.expectError(w.report(near(report("D1", domain.DroneMaintenance, "", w.now), depotAt)), "") // it fails
+		w.expectOrder("O1", domain.OrderPending, false)
+		w.clock(20)
+		_ = w.report(near(counted(report("D1", domain.DroneMoving, "M-X", w.now), 3), depotAt))
+		w.expectOrder("O1", domain.OrderPending, false)
+	}},
+	{"implausible reports are recorded once a minute", func(w *world) {
+		for s := 1.0; s < 130; s++ {
+			w.counts(s, depotAt, 3)
+		}
+		if d := w.drones["D1"]; !d.ImplausibleAt.Equal(at(121)) {
+			w.violated("recorded last at %s", d.ImplausibleAt)
+		}
+	}},
+}
+
+func TestPlausible_Boasts(t *testing.T) {
+	for _, h := range boasts {
+		t.Run(h.name, func(t *testing.T) {
+			w := newWorld(configured(DefaultDronePolicy(), DefaultOrderPolicy(), DefaultMissionAssignmentPolicy()))
+			w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1))
+			w.expectOutcome(plan("X", "D1", "O1"), applied)
+			h.story(w)
+			if err := w.err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// F-SND-03: no report of a drone that flies its route, at its top speed at most, is
+// implausible: whatever of its reports is lost or late, and however its clock is set meanwhile
+// within the error that is allowed.
+func TestPlausible_HonestDronesNeverAre(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		p := DefaultDronePolicy()
+		route := []domain.Waypoint{{Type: domain.WaypointDepotStart, Position: depotAt}}
+		var ids []domain.OrderID
+		orders := map[domain.OrderID]domain.Order{}
+		anywhere := func() domain.Position {
+			return domain.Position{Lat: depotAt.Lat + random.Float64()*0.1, Lon: depotAt.Lon + random.Float64()*0.1}
+		}
+		for i := range 1 + random.IntN(4) {
+			o := openOrder(domain.OrderID(string(rune('A'+i))), 0)
+			ids, orders[o.ID] = append(ids, o.ID), o
+			route = append(route,
+				domain.Waypoint{Type: domain.WaypointWarehousePickup, Position: anywhere(), OrderID: o.ID, WarehouseID: "WH"},
+				domain.Waypoint{Type: domain.WaypointHospitalDelivery, Position: anywhere(), OrderID: o.ID})
+		}
+		route = append(route, domain.Waypoint{Type: domain.WaypointDepotReturn, Position: depotAt})
+		drone := readyDrone("D1")
+		change := MissionAssignmentPolicy{Limits: DefaultLimits()}.assign(DecisionState{Drone: &drone, Orders: orders},
+			domain.Decision{ID: "X", DroneID: "D1", OrderIDs: ids, Route: route}, at(0))
+		b := Binding{Drone: *change.Drone, Mission: &change.Missions[0], Orders: orders}
+		for _, o := range change.Orders {
+			b.Orders[o.ID] = o
+		}
+
+		var reports []domain.Telemetry
+		position, now, completed := depotAt, at(random.Float64()*20), 1
+		clockError := func() time.Duration { return time.Duration((random.Float64()*2 - 1) * float64(p.ClockError)) }
+		off := clockError()
+		say := func() {
+			n := completed
+			m := near(report("D1", domain.DroneMoving, "M-X", now.Add(off)), position)
+			m.CompletedStops = &n
+			reports = append(reports, m)
+		}
+		say()
+		for i, stop := range route[1:] {
+			for speed := (0.2 + 0.8*random.Float64()) * p.TopSpeedKmh / 3.6; position != stop.Position; say() {
+				dt := 0.5 + random.ExpFloat64()*5
+				left := position.DistanceMetres(stop.Position)
+				part := min(1, speed*dt/left)
+				now = now.Add(time.Duration(max(dt*part, left*part/speed) * float64(time.Second)))
+				if position = between(position, stop.Position, part); part == 1 {
+					position, completed = stop.Position, i+2
+				}
+				if random.IntN(20) == 0 {
+					off = clockError()
+				}
+			}
+			now = now.Add(time.Duration(random.ExpFloat64() * 10 * float64(time.Second)))
+		}
+		// Most arrive in order, some are lost or late.
+		lossy := random.Float64() * 0.9
+		var order []int
+		for i := range reports {
+			if i == len(reports)-1 || random.Float64() > lossy {
+				order = append(order, i)
+			}
+		}
+		for range random.IntN(len(order)) {
+			i := random.IntN(len(order))
+			j := min(len(order)-1, i+random.IntN(5))
+			order[i], order[j] = order[j], order[i]
+		}
+		for _, i := range order {
+			after, _, err := p.ApplyTelemetry(b, reports[i], reports[i].Timestamp.Add(time.Second))
+			if err == nil {
+				b = after
+			}
+			if b.Drone.Implausible != "" {
+				t.Fatalf("report %d of %d: %s", i, len(reports), b.Drone.Implausible)
+			}
+		}
+		if i := slices.Index(order, len(reports)-1); b.Mission.Status != domain.MissionCompleted {
+			t.Fatalf("the mission is %s after the last report, the %dth that arrived, and %d of %d stops", b.Mission.Status, i, b.Mission.ReachedStops, len(route))
+		}
+	})
+}
+
+// between is a part of the way from one position to another.
+func between(a, b domain.Position, part float64) domain.Position {
+	return domain.Position{Lat: a.Lat + (b.Lat-a.Lat)*part, Lon: a.Lon + (b.Lon-a.Lon)*part}
+}
