@@ -257,7 +257,7 @@ func TestStore_GhostCostsOneReadOfItsMission(t *testing.T) {
 // F-BAT-01, F-TEL-11: what each kind of report costs.
 func TestStore_ReportsCostWhatTheirChangesNeed(t *testing.T) {
 	f := newLateFleet(t)
-	away := domain.Position{Lat: 48.9, Lon: 2.4}
+	away := domain.Position{Lat: depot.Position.Lat + 0.01, Lon: depot.Position.Lon}
 	for _, step := range []struct {
 		what string
 		do   func()
