@@ -54,6 +54,7 @@ func DefaultLimits() Limits {
 	l.GhostRevokeEvery = tick
 	l.BoundSilence, l.StallFloor, l.MaxSilence = 5*tick, 10*tick, 2*tick
 	l.MaxAge, l.CommitDelay = 5*tick, 3*tick
+	l.TopSpeedKmh = 1e9 // a drone may be at any stop a tick later
 	return Limits{
 		Drone: policy.DronePolicy{Limits: l}, Order: policy.OrderPolicy{Limits: l}, Assignment: policy.MissionAssignmentPolicy{Limits: l},
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
+// atOnce lets the drones of stories be at their stops at once.
+var atOnce = policy.Limits{TopSpeedKmh: 1e9}
+
 // story is a day of a small fleet, played step by step against a real server, with
 // every duplicate, delay and error that messages can have. The product may have a
 // mistake injected; what the checker reads is never changed.
@@ -63,8 +66,8 @@ func newStory(t *testing.T, mistake func(*story)) *story {
 	}
 	product := open(dial(t.Context(), hosts, productOwner, s.faults.dialOptions()...))
 	s.reliable = open(dial(t.Context(), hosts, "checker"))
-	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Now: func() time.Time { return s.now().Add(s.skew) }})
-	s.store = firestoretx.New(s.reliable.Firestore, firestoretx.Config{Now: s.now})
+	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Limits: atOnce, Now: func() time.Time { return s.now().Add(s.skew) }})
+	s.store = firestoretx.New(s.reliable.Firestore, firestoretx.Config{Limits: atOnce, Now: s.now})
 	emutest.IssueFences(t, s.reliable.Firestore, "999", "", west.ID, east.ID) // the drones have no home
 	if err := s.store.Setup(t.Context(), []domain.Depot{west, east}, nil, nil); err != nil {
 		t.Fatal(err)
