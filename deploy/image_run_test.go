@@ -248,15 +248,15 @@ func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hospitals := as("hospitals")
-	manager.publish(t, hospitals, "orders", map[string]any{"priority": "of no order"})
-	manager.publish(t, hospitals, "orders", map[string]any{
+	gateway := as("gateway")
+	manager.publish(t, gateway, "orders", map[string]any{"priority": "of no order"})
+	manager.publish(t, gateway, "orders", map[string]any{
 		"id": "O1", "productType": "BLOOD", "priority": "CRITICAL", "deliveryLocation": map[string]any{"lat": 48.86, "lon": 2.36},
 	})
-	drones, planner := as("drones"), as("optimizer")
+	planner := as("optimizer")
 	emutest.Eventually(t, "a mission", func() error {
 		// A silent drone is not available, so it keeps reporting.
-		manager.publish(t, drones, "telemetry", map[string]any{
+		manager.publish(t, gateway, "telemetry", map[string]any{
 			"droneId": "D1", "status": "IDLE", "batteryPercentage": 100, "position": map[string]any{"lat": where.Lat, "lon": where.Lon},
 			"timestamp": time.Now().UTC().Format(time.RFC3339Nano),
 		})

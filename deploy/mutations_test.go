@@ -49,11 +49,11 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"../firestore.rules", `/{document=**}`, `/{document}`, "let somebody in"},
 		// Access.
 		{"iam.tf", `topic = "decisions", member = local.members.optimizer`, `topic = "missions", member = local.members.optimizer`, "optimizer@"},
-		{"iam.tf", `"hospitals/orders"    = { topic = "orders"`, `"hospitals/orders"    = { topic = "telemetry"`, "hospitals@"},
+		{"iam.tf", `"gateway/orders"      = { topic = "orders"`, `"gateway/orders"      = { topic = "decisions"`, "gateway@"},
 		{"iam.tf", `"roles/pubsub.publisher"`, `"roles/pubsub.admin"`, "roles/pubsub.admin"},
 		{"iam.tf", `role    = "roles/datastore.user"`, `role    = "roles/owner"`, "roles/owner"},
 		{"iam.tf", `databases/${var.firestore_database}\""`, `databases/other\""`, "databases/other"},
-		{"iam.tf", `["statemanager", "optimizer"] : name`, `["statemanager", "optimizer", "drones"] : name`, "drones@"},
+		{"iam.tf", `["statemanager", "optimizer"] : name`, `["statemanager", "optimizer", "gateway"] : name`, "gateway@"},
 		{"iam.tf", `"roles/iam.workloadIdentityUser"`, `"roles/iam.serviceAccountAdmin"`, "serviceAccountAdmin"},
 		// What runs.
 		{"run.tf", `args   = ["serve"]`, `args   = ["server"]`, "started with [server]"},
@@ -78,7 +78,7 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"run.tf", `min    = var.statemanager_instances.min`, `min    = 0`, "may have no instance"},
 		{"run.tf", `path = "/readyz"`, `path = "/"`, "before it is ready"},
 		{"run.tf", `path = "/healthz"`, `path = "/readyz"`, "in every outage of Firestore"},
-		{"run.tf", `service_account       = google_service_account.fleet[each.key].email`, `service_account       = google_service_account.fleet["drones"].email`, "runs as"},
+		{"run.tf", `service_account       = google_service_account.fleet[each.key].email`, `service_account       = google_service_account.fleet["gateway"].email`, "runs as"},
 		{"run.tf", `: "INGRESS_TRAFFIC_INTERNAL_ONLY"`, `: "INGRESS_TRAFFIC_ALL"`, "reached from everywhere"},
 		{"run.tf", `var.protect && each.key == "statemanager"`, `var.protect`, "optimizer_mode cannot be changed"},
 		{"run.tf", `deletion_protection = false`, `deletion_protection = var.protect`, "optimizer_mode cannot be changed"},

@@ -42,13 +42,14 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 	}
 	grant(account("statemanager"), publish, pubsubio.TopicMissions)
 	grant(account("optimizer"), publish, pubsubio.TopicDecisions)
-	for _, m := range append(members("drone_publishers"), account("drones")) {
+	// F-SND-04
+	for _, m := range append(members("drone_publishers"), account("gateway")) {
 		grant(m, publish, pubsubio.TopicTelemetry)
 		for _, s := range members("mission_subscriptions") {
 			grant(m, consume, s)
 		}
 	}
-	for _, m := range append(members("hospital_publishers"), account("hospitals")) {
+	for _, m := range append(members("hospital_publishers"), account("gateway")) {
 		grant(m, publish, pubsubio.TopicOrders)
 	}
 	for _, m := range append(members("operators"), account("statemanager"), account("optimizer")) {

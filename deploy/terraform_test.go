@@ -142,7 +142,7 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run, Identity-Aware Proxy": settings(map[string]cty.Value{
 		"iap": proxied("/projects/1/global/backendServices/2", "email=ann@example.com"), "live_telemetry": cty.False, "trusted_proxies": cty.ListValEmpty(cty.String),
 	}),
-	"Cloud Run, large fleet": settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8)}),
+	"Cloud Run, large fleet": settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8), "require_sender": cty.True}),
 	"Cloud Run, Enterprise":  settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
 	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
 		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
@@ -318,7 +318,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 	}
 	for _, name := range m.Variables() {
 		values, ok := bad[name]
-		if !ok && name != "protect" && name != "live_telemetry" { // true or false
+		if !ok && name != "protect" && name != "live_telemetry" && name != "require_sender" { // true or false
 			t.Errorf("variable %s has no rule that is tested here", name)
 		}
 		for _, v := range values {

@@ -612,7 +612,7 @@ func TestAPI_LocksInAStoreOfTheirOwn(t *testing.T) {
 	ann := g.token(asOperator)
 	const list, path, body = "/api/v1/locks", "/api/v1/locks/break", `{"key": "optimizer:cycle:DEPOT-1", "reason": "its holder hangs"}`
 	g.asks(ann, "GET", list, "", 200, string(held.Fence))
-	g.asks(ann, "POST", path, `{"key": "id:`+held.LockID+`", "reason": "x"}`, 400, "has the form of an entry of the id index")
+	g.asks(ann, "POST", path, `{"key": "id:`+held.LockID+`", "reason": "x"}`, 400, "looks like an entry of the id index")
 	g.asks(ann, "POST", path, body, 200, `"broken":true`, string(held.Fence))
 	g.asks(ann, "GET", list, "", 200, `"locks":[]`)
 	server.Kill()

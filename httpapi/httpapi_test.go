@@ -480,7 +480,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 				"item": "motor", "done": map[string]any{"at": at(11), "flightHours": 41.5, "landings": 42}, "met": map[string]any{"at": at(12), "flightHours": 43.5, "landings": 44},
 			}},
 			"minBatteryHealth": 80.5, "ownProperties": []any{"due"}, "registeredAt": at(13), "registeredBy": "ann", "unregistered": true, "retiredAt": at(14),
-			"flightSeconds": 51, "landings": 52, "batteryHealth": 91.5, "reportedSerial": "ABCD1Y", "countsStops": true,
+			"flightSeconds": 51, "landings": 52, "batteryHealth": 91.5, "reportedSerial": "ABCD1Y", "countsStops": true, "implausible": "claimed 3 stops", "implausibleAt": at(10),
 		}},
 		{"orders/O1", entity.Order{}, map[string]any{
 			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,
@@ -523,7 +523,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		}
 		want := map[string]any{"id": doc.ID}
 		for field, value := range snap.Data() {
-			if field != "missionRevision" && field != "expireAt" { // internal
+			if field != "missionRevision" && field != "expireAt" && field != "track" { // internal
 				want[field] = asJSON(value)
 			}
 		}

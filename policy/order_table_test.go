@@ -21,6 +21,8 @@ import (
 //	changed       its content is the message's
 //	pinned, forbidden  a drone is
 //	a reason      the answer is a rejection; "noted" if an event records it
+//
+// The rows and the column of another requester prove F-SND-02.
 const orderGrid = `
 event                          | none          | PENDING                  | PENDING held             | PENDING late             | SOLVING                  | ASSIGNED                 | ASSIGNED third           | IN_DELIVERY              | DELIVERED                | CANCELLED                | tombstone         | tombstone of another
 the same request               | →PENDING      | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | DUPLICATE_ORDER          | ALREADY_CANCELLED | →PENDING changed

@@ -99,6 +99,8 @@ type Drone struct {
 	BatteryHealth        *Number            `json:"batteryHealth,omitempty"`
 	ReportedSerial       string             `json:"reportedSerial,omitempty"`
 	CountsStops          bool               `json:"countsStops,omitempty"`
+	Implausible          string             `json:"implausible,omitempty"`
+	ImplausibleAt        Time               `json:"implausibleAt,omitempty"`
 	Revision             int64              `json:"revision"`
 }
 
@@ -129,6 +131,7 @@ func OfDrone(d domain.Drone) Drone {
 		MinBatteryHealth: Number(d.MinBatteryHealth), OwnProperties: d.OwnProperties, RegisteredAt: moment(d.RegisteredAt), RegisteredBy: d.RegisteredBy,
 		Unregistered: d.Unregistered, RetiredAt: moment(d.RetiredAt), FlightSeconds: d.FlightSeconds, Landings: d.Landings,
 		BatteryHealth: (*Number)(d.BatteryHealth), ReportedSerial: d.ReportedSerial, CountsStops: d.CountsStops,
+		Implausible: d.Implausible, ImplausibleAt: moment(d.ImplausibleAt),
 	}
 	if d.Heard() {
 		at := position(d.Position)

@@ -15,6 +15,7 @@ const (
 	AlertCriticalLate       AlertKind = "CRITICAL_LATE"        // a CRITICAL order is late
 	AlertContactLost        AlertKind = "CONTACT_LOST"         // a drone is silent
 	AlertGhost              AlertKind = "GHOST"                // a drone flies a mission that failed
+	AlertImplausible        AlertKind = "IMPLAUSIBLE_REPORT"   // a drone claimed what it cannot have done
 	AlertPutDownTwice       AlertKind = "PUT_DOWN_TWICE"       // a parcel was picked up again after it had been put down
 	AlertRefusedForGood     AlertKind = "REFUSED_FOR_GOOD"     // messages became dead letters
 	AlertDepotWithoutCycles AlertKind = "DEPOT_WITHOUT_CYCLES" // orders wait, and a depot's optimizer does not plan
@@ -24,7 +25,7 @@ const (
 
 // AlertKinds lists every kind.
 var AlertKinds = []AlertKind{
-	AlertCriticalLate, AlertCriticalAtRisk, AlertContactLost, AlertGhost, AlertPutDownTwice, AlertRefusedForGood,
+	AlertCriticalLate, AlertCriticalAtRisk, AlertContactLost, AlertGhost, AlertImplausible, AlertPutDownTwice, AlertRefusedForGood,
 	AlertDepotWithoutCycles, AlertClockOff, AlertBacklogOld,
 }
 
@@ -64,6 +65,9 @@ type State struct {
 // riskAhead is how long before its deadline a CRITICAL order must have a drone.
 const riskAhead = 7 * time.Minute
 
+// implausibleFor is how long an implausible report is shown.
+const implausibleFor = 15 * time.Minute
+
 // Alerts derives the alerts from a state. patience is how long a depot may be without a
 // cycle while orders wait.
 func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
@@ -94,6 +98,9 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 		}
 		if d.GhostMissionID != "" {
 			say(AlertGhost, about, time.Time{}, string(d.GhostMissionID), "drone %s flies mission %s, which failed", d.ID, d.GhostMissionID)
+		}
+		if !d.ImplausibleAt.IsZero() && now.Sub(d.ImplausibleAt) < implausibleFor {
+			say(AlertImplausible, about, d.ImplausibleAt, stamp(d.ImplausibleAt), "drone %s %s; find out who sends its reports", d.ID, d.Implausible)
 		}
 	}
 	for id, at := range s.PickedUpAgain {

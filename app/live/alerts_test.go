@@ -66,6 +66,8 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 		{"a silent drone", drone(domain.Drone{Status: domain.DroneUnknown, LastUpdate: now.Add(-time.Hour)}), "CONTACT_LOST:D1:2026-03-01T11:00:00Z"},
 		{"a drone that never reported", drone(domain.Drone{Status: domain.DroneUnknown}), ""},
 		{"a ghost", drone(domain.Drone{Status: domain.DroneMoving, GhostMissionID: "M9"}), "GHOST:D1:M9"},
+		{"an implausible report", drone(domain.Drone{Status: domain.DroneMoving, Implausible: "claimed 3 stops", ImplausibleAt: now.Add(-14 * time.Minute)}), "IMPLAUSIBLE_REPORT:D1:2026-03-01T11:46:00Z"},
+		{"an implausible report of long ago", drone(domain.Drone{Status: domain.DroneMoving, Implausible: "claimed 3 stops", ImplausibleAt: now.Add(-15 * time.Minute)}), ""},
 		{"a parcel picked up again", &live.State{PickedUpAgain: map[domain.OrderID]time.Time{"O1": now}}, "PUT_DOWN_TWICE:O1:2026-03-01T12:00:00Z"},
 		{"an order that no cycle has seen", depot(time.Minute, time.Hour, domain.CyclePublished), "DEPOT_WITHOUT_CYCLES:DEPOT-1:2026-03-01T11:59:00Z"},
 		{"a recent cycle", depot(time.Minute, 20*time.Second, domain.CyclePublished), ""},

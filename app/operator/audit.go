@@ -161,6 +161,9 @@ func sayDrone(say sayFunc, x domain.Drone) {
 	if x.GhostMissionID != "" {
 		say("  still flies mission %s, which failed", x.GhostMissionID)
 	}
+	if x.Implausible != "" {
+		say("  %s UTC: %s", stamp(x.ImplausibleAt), x.Implausible)
+	}
 }
 
 // sayOrder returns false for an order that was cancelled before it arrived: its document

@@ -4,8 +4,9 @@ locals {
   service_accounts = {
     statemanager = "State Manager: applies telemetry, orders and decisions"
     optimizer    = "Optimizer: reads snapshots, publishes decisions"
-    drones       = "Drones or their gateway: publish telemetry, receive missions"
-    hospitals    = "Hospitals: publish orders"
+    # It speaks for every drone and requester, so it must authenticate each of them. They have
+    # no accounts here.
+    gateway = "Gateway: publishes the reports and orders of those whom it has authenticated, receives missions"
   }
 
   members = { for name, account in google_service_account.fleet : name => account.member }
@@ -25,8 +26,8 @@ locals {
     { for t in setunion(["missions"], [for t in local.inbound : "${t}-dead-letter"]) : "statemanager/${t}" => { topic = t, member = local.members.statemanager } },
     {
       "optimizer/decisions" = { topic = "decisions", member = local.members.optimizer }
-      "drones/telemetry"    = { topic = "telemetry", member = local.members.drones }
-      "hospitals/orders"    = { topic = "orders", member = local.members.hospitals }
+      "gateway/telemetry"   = { topic = "telemetry", member = local.members.gateway }
+      "gateway/orders"      = { topic = "orders", member = local.members.gateway }
     },
     { for m in var.drone_publishers : "${m}/telemetry" => { topic = "telemetry", member = m } },
     { for m in var.hospital_publishers : "${m}/orders" => { topic = "orders", member = m } },
@@ -37,7 +38,7 @@ locals {
   # Who consumes which subscription.
   subscribers = merge(
     { for t in local.inbound : "statemanager/${t}-statemanager" => { subscription = "${t}-statemanager", member = local.members.statemanager } },
-    { for s in var.mission_subscriptions : "drones/${s}" => { subscription = s, member = local.members.drones } },
+    { for s in var.mission_subscriptions : "gateway/${s}" => { subscription = s, member = local.members.gateway } },
     { for pair in setproduct(var.drone_publishers, var.mission_subscriptions) : join("/", pair) => { subscription = pair[1], member = pair[0] } },
     { for pair in setproduct(keys(local.replayers), local.inbound) : "replay ${pair[0]}/${pair[1]}" => { subscription = "${pair[1]}-dead-letter-review", member = local.replayers[pair[0]] } },
   )

@@ -269,8 +269,14 @@ variable "live_telemetry" {
   default     = true
 }
 
+variable "require_sender" {
+  description = "Refuse reports and orders that do not come from the drone or requester that they name, as the attribute dronefleet-sender tells. Set it once everything is published by a gateway that sets the attribute."
+  type        = bool
+  default     = false
+}
+
 variable "drone_publishers" {
-  description = "IAM members that publish telemetry and receive commands, in addition to the service account for drones."
+  description = "IAM members that publish telemetry and receive commands, in addition to the account of the gateway. Each of them can speak for every drone."
   type        = set(string)
   default     = []
 
@@ -281,7 +287,7 @@ variable "drone_publishers" {
 }
 
 variable "hospital_publishers" {
-  description = "IAM members that publish orders, in addition to the service account for hospitals."
+  description = "IAM members that publish orders, in addition to the account of the gateway. Each of them can speak for every requester."
   type        = set(string)
   default     = []
 
