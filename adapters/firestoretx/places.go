@@ -213,7 +213,7 @@ type ask func(firestore.Query) *firestore.DocumentIterator
 
 // DeleteDepot deletes a depot that nothing refers to, and records it. Drones refer to their
 // home; open orders need the only depot. The transaction reads the references. A new one
-// either is seen, or refers to a depot that no longer exists, as Introduce notices. A later
+// either is seen, or refers to a depot that no longer exists, as ApplyDrone notices. A later
 // order waits, as in a fleet without a depot.
 //
 // Cost: 10 RPCs, 2 writes; up to 48 reads.

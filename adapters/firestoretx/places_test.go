@@ -140,7 +140,7 @@ func TestStore_DecisionsToADeletedWarehouseExpire(t *testing.T) {
 }
 
 // F-API-05: of two depots that are deleted at once while an order is open, one stays; and a
-// drone is not introduced to a depot that is deleted at the same time.
+// drone is not registered at a depot that is deleted at the same time.
 func TestStore_DeletesNoDepotThatIsNeeded(t *testing.T) {
 	v := newVisiting(t)
 	v.must(v.IngestOrder(t.Context(), domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
@@ -148,10 +148,11 @@ func TestStore_DeletesNoDepotThatIsNeeded(t *testing.T) {
 	}}, time.Now()))
 	for round := range 8 {
 		ids := []domain.DepotID{depot.ID, domain.DepotID(fmt.Sprint("DEPOT-1", round))}
-		drone := domain.Drone{ID: domain.DroneID(fmt.Sprint("D", round)), HomeDepotID: ids[1]}
+		drone := registration(domain.DroneID(fmt.Sprint("D", round)))
+		drone.HomeDepotID = ids[1]
 		v.must(v.Setup(t.Context(), []domain.Depot{depot, {ID: ids[1], Position: depot.Position}}, nil, nil))
 		var at sync.WaitGroup
-		var introduced error
+		var registered error
 		for _, id := range ids {
 			at.Go(func() {
 				if _, err := v.DeleteDepot(t.Context(), id, closing); err != nil {
@@ -163,7 +164,7 @@ func TestStore_DeletesNoDepotThatIsNeeded(t *testing.T) {
 		}
 		at.Go(func() {
 			time.Sleep(time.Duration(round) * 300 * time.Microsecond)
-			introduced = v.Introduce(t.Context(), []domain.Drone{drone})
+			_, registered = v.ApplyDrone(t.Context(), drone, ann)
 		})
 		at.Wait()
 		left, err := v.Depots(t.Context())
@@ -175,7 +176,7 @@ func TestStore_DeletesNoDepotThatIsNeeded(t *testing.T) {
 		if len(left.Items) == 0 {
 			t.Errorf("round %d: an order is open and no depot is left", round)
 		}
-		if introduced == nil && !exists {
+		if registered == nil && !exists {
 			t.Errorf("round %d: the drone lives at a depot that does not exist", round)
 		}
 		for _, path := range []string{"drones/" + string(drone.ID), "depots/" + string(ids[1])} { // for the next round

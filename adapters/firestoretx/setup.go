@@ -2,7 +2,6 @@ package firestoretx
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"cloud.google.com/go/firestore"
@@ -11,8 +10,9 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Setup creates depots, warehouses and drones. Existing drones keep their state and
-// take the properties given here.
+// Setup creates depots, warehouses and drones for tests and simulations, without a record.
+// The drones are as an earlier version left them: nobody has registered them. Existing ones
+// keep their state and take the properties given here.
 func (s *Store) Setup(ctx context.Context, depots []domain.Depot, warehouses []domain.Warehouse, drones []domain.Drone) error {
 	if len(depots) > 0 {
 		defer s.depots.keep(nil)
@@ -27,54 +27,21 @@ func (s *Store) Setup(ctx context.Context, depots []domain.Depot, warehouses []d
 			return wrap(err, "warehouse %s", w.ID)
 		}
 	}
-	return s.setupDrones(ctx, drones, func(*txn, []domain.Drone) error { return nil })
-}
-
-// Introduce creates drones as Setup does, for a fleet whose depots others may delete: it
-// fails if a drone's home does not exist.
-func (s *Store) Introduce(ctx context.Context, drones []domain.Drone) error {
-	return s.setupDrones(ctx, drones, (*txn).checkHomes)
-}
-
-// checkHomes fails if a drone's home does not exist when the transaction commits.
-func (t *txn) checkHomes(drones []domain.Drone) error {
-	var homes []domain.DepotID
-	for _, d := range drones {
-		if d.HomeDepotID != "" && !slices.Contains(homes, d.HomeDepotID) {
-			homes = append(homes, d.HomeDepotID)
-		}
-	}
-	snaps, err := t.get(refs(t.store, Depots, homes)...)
-	if err != nil {
-		return err
-	}
-	for i, snap := range snaps {
-		if !snap.Exists() {
-			return fmt.Errorf("home depot %s does not exist; apply it first", homes[i])
-		}
-	}
-	return nil
-}
-
-func (s *Store) setupDrones(ctx context.Context, drones []domain.Drone, check func(*txn, []domain.Drone) error) error {
 	for some := range slices.Chunk(drones, 200) { // of a transaction
-		if err := s.setupSomeDrones(ctx, some, check); err != nil {
+		if err := s.setupDrones(ctx, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) setupSomeDrones(ctx context.Context, drones []domain.Drone, check func(*txn, []domain.Drone) error) error {
+func (s *Store) setupDrones(ctx context.Context, drones []domain.Drone) error {
 	ids := make([]domain.DroneID, len(drones))
 	for i, d := range drones {
 		ids[i] = d.ID
 	}
 	err := s.transact(ctx, nil, func(t *txn) error {
 		if err := t.readDrones(ids...); err != nil {
-			return err
-		}
-		if err := check(t, drones); err != nil {
 			return err
 		}
 		for _, d := range drones {
@@ -88,7 +55,7 @@ func (s *Store) setupSomeDrones(ctx context.Context, drones []domain.Drone, chec
 		}
 		return nil
 	})
-	return wrap(err, "introduce drones")
+	return wrap(err, "set up drones")
 }
 
 // RecordQuietCycles adds n cycles without orders to the number of the area, and stores the

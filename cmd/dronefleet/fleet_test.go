@@ -118,6 +118,9 @@ func TestFleet_JoinsLeavesAndComesBack(t *testing.T) {
 		if !d.Grounded {
 			t.Errorf("drone %s is not grounded", d.ID)
 		}
+		if d.RegisteredAt.IsZero() || !strings.HasPrefix(d.RegisteredBy, "dronefleet fleet A") { // F-REG-09
+			t.Errorf("drone %s is not registered by its fleet: %q", d.ID, d.RegisteredBy)
+		}
 	}
 	if err := subscription(t, clients, "missions-fleet-A"); status.Code(err) != codes.NotFound {
 		t.Errorf("its subscription is left behind: %v", err)

@@ -102,7 +102,7 @@ const left = "the simulated fleet has left"
 // time.
 const aliveWithin = 10 * time.Second
 
-// join introduces the drones. Those that were here before continue where they were.
+// join registers the drones. Those that were here before continue where they were.
 func (run *fleetRun) join(ctx context.Context) error {
 	if err := run.places(ctx); err != nil {
 		return err
@@ -184,9 +184,9 @@ func (run *fleetRun) droneIDs() []domain.DroneID {
 	return ids
 }
 
-// introduce stores the drones and releases those that were grounded when this fleet left.
+// introduce registers the drones and releases those that were grounded when this fleet left.
 func (run *fleetRun) introduce(ctx context.Context, known map[domain.DroneID]domain.Drone) error {
-	if err := run.store().Introduce(ctx, run.world.Drones); err != nil {
+	if err := run.register(ctx, run.commands().By, run.world.Drones); err != nil {
 		return err
 	}
 	return run.each(func(id domain.DroneID) error {

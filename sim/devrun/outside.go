@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/simclock"
@@ -30,9 +32,26 @@ type outside struct {
 	confirmations *fleetsim.Confirmations
 }
 
-// store is for introducing drones and for reading what the product did.
+// store is for registering drones and for reading what the product did.
 func (o *outside) store() *firestoretx.Store {
 	return firestoretx.New(o.clients.Firestore, firestoretx.Config{Now: o.clock.Now})
+}
+
+// register registers the simulated drones, as an operator does with drones that report. by
+// names who does it. Several at a time, because a store may be far away.
+func (o *outside) register(ctx context.Context, by string, drones []domain.Drone) error {
+	commands := operator.Commands{Store: o.store(), By: by}
+	var g errgroup.Group
+	g.SetLimit(16)
+	for _, d := range drones {
+		registration := d.Registration()
+		registration.Own = d.Properties()
+		g.Go(func() error {
+			_, err := commands.ApplyDrones(ctx, []domain.DroneRegistration{registration}, "a simulated drone", false)
+			return err
+		})
+	}
+	return g.Wait()
 }
 
 // past is what an earlier run left: the drones' missions and the open orders.

@@ -187,7 +187,10 @@ func (run *devRun) open(ctx context.Context) error {
 	}, run.cfg.Log); err != nil {
 		return err
 	}
-	if err := setup.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
+	if err := setup.Setup(ctx, world.Depots, world.Warehouses, nil); err != nil {
+		return err
+	}
+	if err := run.outside.register(ctx, "dronefleet dev", world.Drones); err != nil {
 		return err
 	}
 	run.publish = pubsubio.NewPublisher(run.product.PubSub)

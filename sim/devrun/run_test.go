@@ -111,6 +111,10 @@ func awaitDelivery(ctx context.Context, t *testing.T, host string) {
 	for ctx.Err() == nil {
 		delivered, err := orders.Orders(ctx, domain.OrderDelivered, firestoretx.Page{Limit: 1})
 		if len(delivered) > 0 {
+			d, err := orders.Drone(ctx, delivered[0].AssignedDroneID)
+			if err != nil || d.RegisteredBy != "dronefleet dev" || d.ColdBox == nil { // F-REG-09
+				t.Errorf("delivered by %+v, %v, which nobody registered", d, err)
+			}
 			return
 		}
 		if err != nil && ctx.Err() == nil {
