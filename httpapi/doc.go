@@ -10,7 +10,7 @@
 // the parameter and the fix: 307 for a path with empty or dot segments, 400 for a
 // request that cannot be right, 401 without a valid token, 403 without the role, 404
 // for an entity or path that does not exist, 405 for a method that is not allowed,
-// 409 for a command that a policy rejects, 410 for a time of which no state is kept,
+// 409 for a command that a policy rejects, 410 for a time whose state is no longer kept,
 // 413, 415 and 431 for a body or header that is too large or of the wrong type, 429 for
 // a caller above its limit, 503 with Retry-After when the store or the token issuer does
 // not answer, 500 when a person must correct a document.

@@ -21,7 +21,7 @@ type Config struct {
 	Store  *firestoretx.Store
 	PubSub *pubsub.Client
 	Locks  lock.Store
-	// Meter counts what Pub/Sub delivers; default one that nobody sees.
+	// Meter counts what Pub/Sub delivers; default a private one.
 	Meter *meter.Meter
 	// KnownKeys are keys of locks that are not secret, beside the depots'.
 	KnownKeys []string
@@ -55,7 +55,7 @@ type Feed struct {
 
 	mu      sync.Mutex
 	viewers int
-	current *session // nil while nobody looks
+	current *session // nil without viewers
 	ending  *session // the one before it, which may not have ended yet
 	leaving *time.Timer
 	closed  bool

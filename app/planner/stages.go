@@ -20,7 +20,7 @@ const anyTime = 24 * time.Hour
 // planUrgent is the urgent stage, for CRITICAL orders that can be in time. They
 // are planned nearly as if each flew alone. If drones are then too few, they share
 // routes up to their deadlines. If that is not enough either, they may take the
-// drones at advance positions, and at last all are planned anew with all drones.
+// drones at advance positions, and at last all are planned again with all drones.
 func (l *lookAhead) planUrgent(ctx context.Context) error {
 	orders := l.urgentOrders()
 	plan, err := l.solveOrders(ctx, orders, l.ordinary(), nil, urgentUntil)

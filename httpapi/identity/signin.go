@@ -20,7 +20,7 @@ import (
 const (
 	SignInFor  = 10 * time.Minute // from the first redirect to the callback
 	SessionFor = time.Hour        // a session that is used is renewed
-	SessionEnd = 12 * time.Hour   // whatever is used
+	SessionEnd = 12 * time.Hour   // however active it is
 )
 
 // CallbackPath is where the issuer sends browsers back to.
