@@ -92,7 +92,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
 		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.config(),
-		Out: console, Terminal: isatty.IsTerminal(console.Fd()) && os.Getenv("TERM") != "dumb", Log: log,
+		Out: console, Terminal: isTerminal(console), Log: log,
 	})
 	if err != nil && summary.ElapsedSeconds == 0 {
 		return err
@@ -100,15 +100,26 @@ func (c *devCommand) Run(ctx context.Context) error {
 	if unwritten := summary.Print(console); unwritten != nil && err == nil {
 		err = errors.Join(err, fmt.Errorf("print the summary: %w", unwritten))
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	if unwritten := cmp.Or(encoder.Encode(summary), out.Close()); unwritten != nil {
-		err = errors.Join(err, fmt.Errorf("--report: %w", unwritten))
-	}
+	err = errors.Join(err, writeReport(out, summary))
 	if len(summary.Invariants.Violations) > 0 {
 		err = errors.Join(err, errInvariants)
 	}
 	return err
+}
+
+// writeReport writes a summary to the file of --report.
+func writeReport(out *cli.File, summary any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	if err := cmp.Or(encoder.Encode(summary), out.Close()); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	return nil
+}
+
+// isTerminal reports whether a status can be redrawn in place on a file.
+func isTerminal(f *os.File) bool {
+	return isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
 }
 
 // slots is a number of charging slots; zero means one for each drone.

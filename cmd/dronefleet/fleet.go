@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/mattn/go-isatty"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/app/placefile"
@@ -111,17 +109,12 @@ func (c *fleetCommand) Run(ctx context.Context) (err error) {
 		Drones: c.Drones, Hospitals: c.Hospitals, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute, CriticalPercent: c.CriticalPercent, HighPercent: c.HighPercent, Seed: c.Seed,
 		Network:        fleetsim.NetworkFaults{Lose: c.MessageLoss, Duplicate: c.Duplicate, Reorder: c.Reorder},
 		CrashesPerHour: c.CrashesPerHour, ClockError: c.ClockSkew, Check: c.Invariants,
-		Out: cli.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb", Log: c.Logger(os.Stderr),
+		Out: cli.Stdout, Terminal: isTerminal(os.Stdout), Log: c.Logger(os.Stderr),
 	})
 	if summary.Name == "" {
 		return err
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	err = errors.Join(err, summary.Print(cli.Stdout))
-	if unwritten := cmp.Or(encoder.Encode(summary), out.Close()); unwritten != nil {
-		err = errors.Join(err, fmt.Errorf("--report: %w", unwritten))
-	}
+	err = errors.Join(err, summary.Print(cli.Stdout), writeReport(out, summary))
 	if summary.Invariants != nil && len(summary.Invariants.Violations) > 0 {
 		err = errors.Join(err, errInvariants)
 	}
@@ -138,11 +131,8 @@ func (c *fleetCommand) readPlaces() ([]domain.Depot, []domain.Warehouse, error) 
 		return nil, nil, fmt.Errorf("--places: %w", err)
 	}
 	depots, err := placefile.Depots(c.Places, data)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--places: %w", err)
-	}
-	warehouses, err := placefile.Warehouses(c.Places, data)
-	if err != nil {
+	warehouses, wrong := placefile.Warehouses(c.Places, data)
+	if err := cmp.Or(err, wrong); err != nil {
 		return nil, nil, fmt.Errorf("--places: %w", err)
 	}
 	return depots, warehouses, nil
