@@ -654,7 +654,7 @@ func TestAPI_NamesParameterAndFix(t *testing.T) {
 		{"GET", "/api/v1/drones?cursor=" + cursorOf("orders", "A"), 400, []string{"cursor is"}},
 		{"GET", "/api/v1/drones?cursor=" + cursorOf("drones", "a/b"), 400, []string{"cursor is"}},
 		{"GET", "/api/v1/drones?status=X&limit=0", 400, []string{"status is", "limit is"}},
-		{"GET", "/api/v1/drones?stauts=IDLE", 400, []string{"stauts", "valid parameters: status, limit, cursor"}},
+		{"GET", "/api/v1/drones?stauts=IDLE", 400, []string{"stauts", "valid parameters: status, legacy, limit, cursor"}},
 		{"GET", "/api/v1/drones?limit=1&limit=2", 400, []string{"limit is given 2 times"}},
 		{"GET", "/api/v1/drones?limit=%zz", 400, []string{"query cannot be parsed"}},
 		{"GET", "/api/v1/drones/none", 404, []string{"drones none: not found"}},
