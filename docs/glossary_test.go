@@ -38,7 +38,7 @@ var oneMeanings = []oneMeaning{
 		use: "report only for telemetry; others: summary, result"},
 	{forms: regexp.MustCompile("^(.*_)?(unassigned)(_.*)?$"), use: "unserved"},
 	{forms: regexp.MustCompile("^(for_|no_)?positions?$|^(.*[^e]_)?positioning$"),
-		in:  []string{"adapters", "app/live", "app/placefile", "app/planview", "domain", "httpapi", "sim/fleetsim", "sim/faultsim", "cmd/optimizer"},
+		in:  []string{"adapters", "app/live", "app/placefile", "app/planview", "domain", "policy", "httpapi", "sim/fleetsim", "sim/faultsim", "cmd/optimizer"},
 		use: "position only for a point; drones wait at an advance position"},
 	{forms: word("places?|unplaced?"),
 		in: []string{"domain", "policy/place.go", "adapters/entity", "adapters/firestoretx", "app/operator", "app/placefile", "app/manager",

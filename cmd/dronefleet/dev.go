@@ -100,15 +100,15 @@ func (c *devCommand) Run(ctx context.Context) error {
 	if unwritten := summary.Print(console); unwritten != nil && err == nil {
 		err = errors.Join(err, fmt.Errorf("print the summary: %w", unwritten))
 	}
-	err = errors.Join(err, writeReport(out, summary))
+	err = errors.Join(err, writeSummary(out, summary))
 	if len(summary.Invariants.Violations) > 0 {
 		err = errors.Join(err, errInvariants)
 	}
 	return err
 }
 
-// writeReport writes a summary to the file of --report.
-func writeReport(out *cli.File, summary any) error {
+// writeSummary writes a summary to the file of --report.
+func writeSummary(out *cli.File, summary any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	if err := cmp.Or(encoder.Encode(summary), out.Close()); err != nil {

@@ -114,7 +114,7 @@ func (c *fleetCommand) Run(ctx context.Context) (err error) {
 	if summary.Name == "" {
 		return err
 	}
-	err = errors.Join(err, summary.Print(cli.Stdout), writeReport(out, summary))
+	err = errors.Join(err, summary.Print(cli.Stdout), writeSummary(out, summary))
 	if summary.Invariants != nil && len(summary.Invariants.Violations) > 0 {
 		err = errors.Join(err, errInvariants)
 	}
