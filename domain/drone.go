@@ -108,8 +108,9 @@ func (d Drone) Retired() bool { return !d.RetiredAt.IsZero() }
 // Legacy reports whether the document is of an earlier version, which knew no registry.
 func (d Drone) Legacy() bool { return d.RegisteredAt.IsZero() && !d.Unregistered && !d.Retired() }
 
-// Heard reports whether the drone has ever reported. One that has not has no position.
-func (d Drone) Heard() bool { return !d.SeenAt.IsZero() }
+// Heard reports whether the drone has ever reported, or another tool says where it is. One
+// that is never heard of has no position.
+func (d Drone) Heard() bool { return !d.SeenAt.IsZero() || d.Position != (Position{}) }
 
 // CarriesCold reports whether the drone can take orders that require a cold chain. What
 // drones have that nobody registered is not known.

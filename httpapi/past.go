@@ -94,7 +94,7 @@ func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) 
 		[]pastEntity{}, // not nil
 		pastEntities(live.KindDepot, p.Depots, func(d domain.Depot) (string, any) { return string(d.ID), entity.OfDepot(d) }),
 		pastEntities(live.KindWarehouse, p.Warehouses, func(w domain.Warehouse) (string, any) { return string(w.ID), entity.OfWarehouse(w) }),
-		pastEntities(live.KindDrone, p.Drones, func(d domain.Drone) (string, any) { return string(d.ID), entity.OfDrone(d) }),
+		pastEntities(live.KindDrone, p.Drones, func(d domain.Drone) (string, any) { return string(d.ID), entity.OfLiveDrone(d) }),
 		pastEntities(live.KindMission, p.Missions, func(m domain.Mission) (string, any) { return string(m.ID), entity.OfMission(m) }),
 		pastEntities(live.KindOrder, p.Orders, func(o domain.Order) (string, any) { return string(o.ID), entity.OfOrder(o) }),
 		pastEntities(live.KindCycle, p.Cycles, func(c domain.Cycle) (string, any) {

@@ -49,6 +49,23 @@ func resultsOf(decisions iter.Seq[domain.LedgerEntry]) Results {
 	return r
 }
 
+// LiveDrone is the JSON form of a drone as viewers see it: with what is due next.
+type LiveDrone struct {
+	Drone
+	NextDue []NextDue `json:"nextDue,omitempty"`
+}
+
+// NextDue is when an item of a drone is due, from its latest maintenance.
+type NextDue struct {
+	Item string `json:"item"`
+	DueLimits
+}
+
+// OfLiveDrone is the JSON form of a drone with what is due next.
+func OfLiveDrone(d domain.Drone) LiveDrone {
+	return LiveDrone{OfDrone(d), Each(d.Due, func(i domain.DueItem) NextDue { return NextDue{i.Item, dueLimits(d.Limits(i))} })}
+}
+
 // Lock is the JSON form of a lock: the key only if it is one of the fleet's own, which
 // are not secret.
 type Lock struct {

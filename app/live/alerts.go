@@ -1,10 +1,12 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // AlertKind says what is wrong.
@@ -16,6 +18,8 @@ const (
 	AlertContactLost        AlertKind = "CONTACT_LOST"         // a drone is silent
 	AlertGhost              AlertKind = "GHOST"                // a drone flies a mission that failed
 	AlertImplausible        AlertKind = "IMPLAUSIBLE_REPORT"   // a drone claimed what it cannot have done
+	AlertUnregistered       AlertKind = "UNREGISTERED_DRONE"   // a drone reports that nobody registered, or that is retired
+	AlertDueSoon            AlertKind = "DRONE_DUE_SOON"       // an item of a drone is due, or soon will be
 	AlertPutDownTwice       AlertKind = "PUT_DOWN_TWICE"       // a parcel was picked up again after it had been put down
 	AlertRefusedForGood     AlertKind = "REFUSED_FOR_GOOD"     // messages became dead letters
 	AlertDepotWithoutCycles AlertKind = "DEPOT_WITHOUT_CYCLES" // orders wait, and a depot's optimizer does not plan
@@ -25,8 +29,8 @@ const (
 
 // AlertKinds lists every kind.
 var AlertKinds = []AlertKind{
-	AlertCriticalLate, AlertCriticalAtRisk, AlertContactLost, AlertGhost, AlertImplausible, AlertPutDownTwice, AlertRefusedForGood,
-	AlertDepotWithoutCycles, AlertClockOff, AlertBacklogOld,
+	AlertCriticalLate, AlertCriticalAtRisk, AlertContactLost, AlertGhost, AlertImplausible, AlertUnregistered,
+	AlertDueSoon, AlertPutDownTwice, AlertRefusedForGood, AlertDepotWithoutCycles, AlertClockOff, AlertBacklogOld,
 }
 
 // Alert is something that a dispatcher should know.
@@ -103,6 +107,9 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 			say(AlertImplausible, about, d.ImplausibleAt, stamp(d.ImplausibleAt), "drone %s %s; find out who sends its reports", d.ID, d.Implausible)
 		}
 	}
+	for _, d := range s.Drones {
+		alerts = append(alerts, registryAlerts(d, now)...)
+	}
 	for id, at := range s.PickedUpAgain {
 		say(AlertPutDownTwice, Key{KindOrder, string(id)}, at, stamp(at), "parcel %s was picked up again after it had been put down; find out where it is", id)
 	}
@@ -111,6 +118,39 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 		if since := s.withoutCycle(id, waits[id]); !since.IsZero() && now.Sub(since) > patience {
 			say(AlertDepotWithoutCycles, Key{KindDepot, string(id)}, since, stamp(since), "depot %s has had no cycle while orders wait", id)
 		}
+	}
+	return alerts
+}
+
+// registryAlerts are those of a drone's registration. What is due has an occasion with its
+// item and its latest maintenance, so that it is announced again the next time.
+func registryAlerts(d domain.Drone, now time.Time) (alerts []Alert) {
+	about := Key{KindDrone, string(d.ID)}
+	switch {
+	case d.Retired():
+		if d.LastUpdate.After(d.RetiredAt) {
+			alerts = append(alerts, Alert{AlertUnregistered, about, d.RetiredAt, fmt.Sprintf("drone %s is retired and reports; register it again, or switch it off", d.ID), stamp(d.RetiredAt)})
+		}
+		return alerts
+	case d.Unregistered:
+		return []Alert{{AlertUnregistered, about, time.Time{}, fmt.Sprintf("drone %s reports and nobody has registered it; register it, or find out who sends its reports", d.ID), ""}}
+	}
+	one := d
+	for _, item := range d.Due {
+		one.Due, one.BatteryHealth = []domain.DueItem{item}, nil
+		since := d.RegisteredAt
+		for _, m := range d.Maintained {
+			if m.Item == item.Item {
+				since = m.Done.At
+			}
+		}
+		if why := cmp.Or(policy.Due(one, now), policy.DueSoon(one, now)); why != "" {
+			alerts = append(alerts, Alert{AlertDueSoon, about, time.Time{}, fmt.Sprintf("drone %s: %s", d.ID, why), item.Item + ":" + stamp(since)})
+		}
+	}
+	one.Due, one.BatteryHealth = nil, d.BatteryHealth
+	if why := policy.Due(one, now); why != "" {
+		alerts = append(alerts, Alert{AlertDueSoon, about, time.Time{}, fmt.Sprintf("drone %s: %s", d.ID, why), "battery health"})
 	}
 	return alerts
 }

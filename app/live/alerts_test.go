@@ -51,6 +51,7 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 	delivered := critical(domain.Order{Status: domain.OrderDelivered, Deadline: now.Add(-time.Minute)})
 	standard := pending(-time.Minute)
 	standard.Priority = domain.PriorityStandard
+	weak := 79.0
 	for _, tt := range []struct {
 		name  string
 		state *live.State
@@ -68,6 +69,18 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 		{"a ghost", drone(domain.Drone{Status: domain.DroneMoving, GhostMissionID: "M9"}), "GHOST:D1:M9"},
 		{"an implausible report", drone(domain.Drone{Status: domain.DroneMoving, Implausible: "claimed 3 stops", ImplausibleAt: now.Add(-14 * time.Minute)}), "IMPLAUSIBLE_REPORT:D1:2026-03-01T11:46:00Z"},
 		{"an implausible report of long ago", drone(domain.Drone{Status: domain.DroneMoving, Implausible: "claimed 3 stops", ImplausibleAt: now.Add(-15 * time.Minute)}), ""},
+		// F-REG-09
+		{"a stranger", drone(domain.Drone{Unregistered: true}), "UNREGISTERED_DRONE:D1"},
+		{"a retired drone that is switched off", drone(domain.Drone{RetiredAt: now, LastUpdate: now.Add(-time.Minute)}), ""},
+		{"a retired drone that reports", drone(domain.Drone{RetiredAt: now.Add(-time.Hour), LastUpdate: now}), "UNREGISTERED_DRONE:D1:2026-03-01T11:00:00Z"},
+		// F-REG-15
+		{"an item due in a day and a second", drone(rotorEvery(now, 24*time.Hour+time.Second)), ""},
+		{"an item due in a day", drone(rotorEvery(now, 24*time.Hour)), "DRONE_DUE_SOON:D1:rotor:2026-01-31T12:00:00Z"},
+		{"an item that is due", drone(rotorEvery(now, -time.Hour)), "DRONE_DUE_SOON:D1:rotor:2026-01-30T11:00:00Z"},
+		{"11 of 100 flight hours left", drone(flown(89, nil)), ""},
+		{"10 of 100 flight hours left", drone(flown(90, nil)), "DRONE_DUE_SOON:D1:rotor:0001-01-01T00:00:00Z"},
+		{"the same, maintained at 80", drone(flown(90, []domain.Maintenance{{Item: "rotor", Done: domain.DueLimits{At: now, FlightHours: 80}}})), ""},
+		{"a weak battery", drone(domain.Drone{MinBatteryHealth: 80, BatteryHealth: &weak}), "DRONE_DUE_SOON:D1:battery health"},
 		{"a parcel picked up again", &live.State{PickedUpAgain: map[domain.OrderID]time.Time{"O1": now}}, "PUT_DOWN_TWICE:O1:2026-03-01T12:00:00Z"},
 		{"an order that no cycle has seen", depot(time.Minute, time.Hour, domain.CyclePublished), "DEPOT_WITHOUT_CYCLES:DEPOT-1:2026-03-01T11:59:00Z"},
 		{"a recent cycle", depot(time.Minute, 20*time.Second, domain.CyclePublished), ""},
@@ -88,4 +101,15 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 			t.Errorf("%s: alerts %q, want %q", tt.name, got, tt.want)
 		}
 	}
+}
+
+// rotorEvery is a drone registered 30 days ago, whose rotor is due every 30 days, moved so
+// that left remains.
+func rotorEvery(now time.Time, left time.Duration) domain.Drone {
+	return domain.Drone{RegisteredAt: now.Add(left).AddDate(0, 0, -30), Due: []domain.DueItem{{Item: "rotor", EveryDays: 30}}}
+}
+
+// flown is a drone that has flown some hours, and whose rotor is due every 100.
+func flown(hours int64, maintained []domain.Maintenance) domain.Drone {
+	return domain.Drone{FlightSeconds: hours * 3600, Due: []domain.DueItem{{Item: "rotor", EveryFlightHours: 100}}, Maintained: maintained}
 }

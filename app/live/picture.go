@@ -127,7 +127,11 @@ func (p *picture) putDrone(d domain.Drone) {
 	if m := p.book.positions[d.ID]; m != nil && !m.position.MeasuredAt.After(d.LastUpdate) {
 		p.book.dropMove(d.ID)
 	}
-	p.book.put(&Version{Key: Key{KindDrone, string(d.ID)}, form: entity.OfDrone(d), depot: d.HomeDepotID, at: here(d.Position)})
+	v := &Version{Key: Key{KindDrone, string(d.ID)}, form: entity.OfLiveDrone(d), depot: d.HomeDepotID}
+	if d.Heard() {
+		v.at = here(d.Position)
+	}
+	p.book.put(v)
 }
 
 // putCycles shows cycles. If whole, the listener has no others than these.

@@ -3,11 +3,11 @@ import { FleetMap, looks } from "./map";
 import { Replay } from "./replay";
 import { ask, session, type Session } from "./session";
 import { stamp } from "./sprites";
-import { plannedBy, Store, time } from "./store";
+import { plannedBy, standing, Store, time } from "./store";
 import { StoryView, told } from "./story";
 import { Stream } from "./stream";
 import { fence, notServed, refused, TableView, urgent } from "./tables";
-import type { Key, Place, Upsert } from "./types";
+import type { Drone, Key, Place, Upsert } from "./types";
 import { acknowledge, confirm, verbsFor, type Verb } from "./verbs";
 import { details, Numbers, TimeLine } from "./views";
 
@@ -72,8 +72,8 @@ function facts(k: Key): [string, string][] {
   }
   if (k.kind === "drone" && d) {
     const mark = shown.marks.get(d.id);
-    return [["Status", plain(d.status)], ["Battery", mark ? `${Math.round(mark.battery)} %` : ""], ["Last report", mark ? `${span(Math.max(0, shown.now() - mark.at))} ago` : ""],
-      ["Mission", d.currentMissionId ?? ""], ["Grounded", d.grounded ? d.groundedReason || "yes" : ""], ["Flies failed mission", d.ghostMissionId ?? ""]];
+    return [["Status", plain(d.status)], ["Battery", mark ? `${Math.round(mark.battery)} %` : ""], ["Last report", mark ? `${span(Math.max(0, shown.now() - mark.at))} ago` : "never heard of"],
+      ["Mission", d.currentMissionId ?? ""], ["Grounded", d.grounded ? d.groundedReason || "yes" : ""], ["Flies failed mission", d.ghostMissionId ?? ""], ...registry(d)];
   }
   if (k.kind === "mission" && m) {
     return [["Status", plain(m.status)], ["Drone", m.droneId], ["Stops", `${m.reachedStops} of ${m.route.length}`], ["Orders", m.orderIds.join(", ")]];
@@ -87,6 +87,19 @@ function facts(k: Key): [string, string][] {
   }
   if (house && (k.kind === "depot" || k.kind === "warehouse")) return [["Name", house.name ?? ""], ["Position", `${house.position.lat}, ${house.position.lon}`]];
   return [["State", "not in the live view"]];
+}
+
+// registry is what operators said of a drone, and what is due next.
+function registry(d: Drone): [string, string][] {
+  const number = (n: number | undefined, unit: string) => n ? `${n} ${unit}` : "";
+  const registered = d.registeredAt ? `${d.registeredAt.slice(0, 10)}${d.registeredBy ? ` by ${d.registeredBy}` : ""}` : "";
+  const serial = d.reportedSerial && d.reportedSerial !== d.serialNumber ? `${d.serialNumber ?? ""}, reports ${d.reportedSerial}` : d.serialNumber ?? "";
+  return [["Registered", standing(d) || registered], ["Home", d.homeDepotId ?? ""], ["Type", d.typeId ?? ""], ["Serial number", serial],
+    ["Payload", number(d.payloadCapacityKg, "kg")], ["Flight time", number(d.maxFlightTimeMinutes, "min")],
+    ["Cold box", d.coldBox ? `${d.coldBox.minCelsius} to ${d.coldBox.maxCelsius} °C` : d.registeredAt ? "none" : ""],
+    ["Flown", d.flightSeconds ? `${(d.flightSeconds / 3600).toFixed(1)} h, ${d.landings ?? 0} landings` : ""],
+    ["Battery health", d.batteryHealth === undefined ? "" : `${Math.round(d.batteryHealth)} %`],
+    ["Due next", (d.nextDue ?? []).map((n) => `${n.item}: ${[n.at?.slice(0, 10), number(n.flightHours, "flight hours"), number(n.landings, "landings")].filter(Boolean).join(" or ") || "no more"}`).join("; ")]];
 }
 
 // refresh brings everything but the map up to date.

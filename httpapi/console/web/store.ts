@@ -46,6 +46,7 @@ export class Store {
     }
     if (u.kind === "drone") {
       const d = u.entity as Drone;
+      if (!d.position) return; // it is nowhere until it reports
       this.place(d.id, d.position.lat, d.position.lon, d.batteryPercentage, time(d.lastUpdate));
       this.marks.get(d.id)!.status = d.status;
     }
@@ -104,6 +105,11 @@ export class Store {
     const eta = this.eta(o);
     return time(o.deadline) - (isNaN(eta) ? this.now() : Math.max(eta, this.now()));
   }
+}
+
+// standing says how a drone is registered, if it is not in the usual way; "" if it is.
+export function standing(d: Drone): string {
+  return d.retiredAt ? "retired" : d.unregistered ? "not registered" : "";
 }
 
 // plannedBy is the depot whose area plans an order, and since when if another did before.

@@ -1,5 +1,5 @@
 import { button, byId, clock, el, plain, set, setIds, span } from "./dom";
-import { open, stopText, time, type Store } from "./store";
+import { open, standing, stopText, time, type Store } from "./store";
 import type { Alert, Cycle, Drone, Entities, Key, Mission, Order } from "./types";
 
 const most = 200; // rows; more make a page slow, and nobody reads them
@@ -31,14 +31,16 @@ const drones: Table<Drone> = {
   kind: "drone",
   columns: [
     { name: "Drone", text: (d) => d.id, ids: true },
-    { name: "Status", text: (d) => plain(d.status) + (d.grounded ? ", grounded" : "") },
-    { name: "Battery", text: (d, s) => `${Math.round(s.marks.get(d.id)?.battery ?? d.batteryPercentage)} %` },
-    { name: "Report", text: (d, s) => { const m = s.marks.get(d.id); return m ? span(Math.max(0, s.now() - m.at)) : ""; } },
+    { name: "Status", text: (d) => [plain(d.status), d.grounded ? "grounded" : "", standing(d)].filter(Boolean).join(", ") },
+    { name: "Battery", text: (d, s) => { const m = s.marks.get(d.id); return m ? `${Math.round(m.battery)} %` : ""; } },
+    { name: "Report", text: (d, s) => { const m = s.marks.get(d.id); return m ? span(Math.max(0, s.now() - m.at)) : "never heard of"; } },
     { name: "Mission", text: (d) => d.currentMissionId ?? "", ids: true },
     { name: "Depot", text: (d) => d.homeDepotId ?? "", ids: true },
+    { name: "Type", text: (d) => d.typeId ?? "", ids: true },
+    { name: "Due", text: (d, s) => [...s.all.alert.values()].filter((a) => a.kind === "DRONE_DUE_SOON" && a.entity.id === d.id).map((a) => a.text.slice(`drone ${d.id}: `.length)).join("; ") },
   ],
   rows: (s) => [...s.all.drone.values()].sort((a, b) => (rank[a.status] ?? 9) - (rank[b.status] ?? 9) || (a.id < b.id ? -1 : 1)),
-  tone: (d) => d.status === "EMERGENCY" || d.status === "PROBLEM" ? "bad" : d.status === "UNKNOWN" || d.grounded ? "warn" : "",
+  tone: (d) => d.status === "EMERGENCY" || d.status === "PROBLEM" ? "bad" : d.status === "UNKNOWN" || d.grounded || standing(d) ? "warn" : "",
 };
 
 const missions: Table<Mission> = {

@@ -8,8 +8,12 @@ export interface Upsert extends Key { entity: unknown }
 export interface Place { lat: number; lon: number }
 
 export interface Drone {
-  id: string; status: string; position: Place; batteryPercentage: number; speedKmh: number; lastUpdate?: string;
+  id: string; status: string; position?: Place; batteryPercentage: number; speedKmh: number; lastUpdate?: string; // without a position it never reported
   currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; emergencyLatched?: boolean; ghostMissionId?: string;
+  registeredAt?: string; registeredBy?: string; unregistered?: boolean; retiredAt?: string; typeId?: string; serialNumber?: string; reportedSerial?: string;
+  payloadCapacityKg?: number; maxFlightTimeMinutes?: number; coldBox?: { minCelsius: number; maxCelsius: number };
+  flightSeconds?: number; landings?: number; batteryHealth?: number;
+  nextDue?: { item: string; at?: string; flightHours?: number; landings?: number }[];
 }
 
 export interface Order {
