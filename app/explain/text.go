@@ -35,7 +35,7 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	}
 	say("")
 	if len(x.Why.Nearest) == 0 {
-		say("%s", nobody(x.Why.Plan))
+		say("%s", noDrone(x.Why.Plan))
 	} else if err := writeNearest(&b, x.Why.Nearest, clockTime); err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	return err
 }
 
-// nobody says why no drone is listed.
-func nobody(plan planner.Outcome) string {
+// noDrone says why no drone is listed.
+func noDrone(plan planner.Outcome) string {
 	if plan.Reason == string(solver.NoCompatibleWarehouse) {
 		return "No drone can fly it: no warehouse supplies the product, with cold storage if the order needs that."
 	}
