@@ -96,8 +96,8 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 	}
 	for _, d := range s.Drones {
 		about := Key{KindDrone, string(d.ID)}
-		// A grounded drone without a mission may be switched off.
-		if d.Status == domain.DroneUnknown && !d.LastUpdate.IsZero() && (!d.Grounded || d.Bound()) {
+		// Without a mission, a drone that is not planned may be switched off.
+		if d.Status == domain.DroneUnknown && !d.LastUpdate.IsZero() && (d.Bound() || !d.Grounded && !d.Unregistered && !d.Retired()) {
 			say(AlertContactLost, about, d.LastUpdate, stamp(d.LastUpdate), "drone %s has been silent since its last report", d.ID)
 		}
 		if d.GhostMissionID != "" {

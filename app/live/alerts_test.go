@@ -71,7 +71,8 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 		{"an implausible report of long ago", drone(domain.Drone{Status: domain.DroneMoving, Implausible: "claimed 3 stops", ImplausibleAt: now.Add(-15 * time.Minute)}), ""},
 		// F-REG-09
 		{"a stranger", drone(domain.Drone{Unregistered: true}), "UNREGISTERED_DRONE:D1"},
-		{"a retired drone that is switched off", drone(domain.Drone{RetiredAt: now, LastUpdate: now.Add(-time.Minute)}), ""},
+		{"a stranger that is silent", drone(domain.Drone{Unregistered: true, Status: domain.DroneUnknown, LastUpdate: now}), "UNREGISTERED_DRONE:D1"},
+		{"a retired drone that is switched off", drone(domain.Drone{Status: domain.DroneUnknown, RetiredAt: now, LastUpdate: now.Add(-time.Minute)}), ""},
 		{"a retired drone that reports", drone(domain.Drone{RetiredAt: now.Add(-time.Hour), LastUpdate: now}), "UNREGISTERED_DRONE:D1:2026-03-01T11:00:00Z"},
 		// F-REG-15
 		{"an item due in a day and a second", drone(rotorEvery(now, 24*time.Hour+time.Second)), ""},

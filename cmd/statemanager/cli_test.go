@@ -2,10 +2,12 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -318,4 +320,51 @@ func TestStatemanager_NamesTheNewHomeOfDevAndEmulators(t *testing.T) {
 		name, _, _ := strings.Cut(args, " ")
 		statemanager.Refuses(t, connect.Config{}, 1, []string{`use "dronefleet ` + name + `"`, "go run ./cmd/dronefleet " + name}, strings.Fields(args)...)
 	}
+}
+
+// F-REG-01: what operate.md tells people to type for a first fleet makes one, whose drone is
+// ready and whose order waits.
+func TestOperateDocument_MakesAFirstFleet(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	page, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "### Your first fleet\n")
+	section, _, _ = strings.Cut(section, "\n###")
+	var typed []string
+	for line := range strings.Lines(section) {
+		if command, is := strings.CutPrefix(line, "    "); is {
+			typed = append(typed, strings.ReplaceAll(command, "go run ./cmd/statemanager", statemanager.Path(t)))
+		}
+	}
+	if len(typed) != 10 {
+		t.Fatalf("%d lines to type: %q", len(typed), typed)
+	}
+	dir := t.TempDir()
+	file, err := os.ReadFile("../../examples/paris.yaml")
+	if err == nil {
+		err = errors.Join(os.Mkdir(filepath.Join(dir, "examples"), 0o700), os.WriteFile(filepath.Join(dir, "examples", "paris.yaml"), file, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	statemanager.Start(t, hosts, "serve", "--http-addr=off", "--log-level=error")
+	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
+	shell := exec.Command("bash", "-e")
+	shell.Dir, shell.Env, shell.Stdin = dir, statemanager.Command(t, hosts).Env, strings.NewReader(strings.Join(typed[:9], ""))
+	if out, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(out), "never heard of") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	emutest.Eventually(t, "drone and order", func() error {
+		order, err := store.Order(t.Context(), "O-1")
+		if err != nil || order.Status != domain.OrderPending || !order.ColdChain || order.WeightKg != 1 {
+			return fmt.Errorf("%+v, %w", order, err)
+		}
+		drone, err := store.Drone(t.Context(), "PARIS-01")
+		if err != nil || drone.Status != domain.DroneIdle || drone.Battery != 95 || drone.Unregistered {
+			return fmt.Errorf("%+v, %w", drone, err)
+		}
+		return nil
+	})
 }

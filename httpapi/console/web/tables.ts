@@ -31,17 +31,17 @@ const drones: Table<Drone> = {
   kind: "drone",
   columns: [
     { name: "Drone", text: (d) => d.id, ids: true },
-    { name: "Status", text: (d) => [plain(d.status), d.grounded ? "grounded" : "", standing(d)].filter(Boolean).join(", ") },
+    { name: "Status", text: (d, s) => [plain(d.status), d.grounded ? "grounded" : "", standing(d), due(d, s) ? "due soon" : ""].filter(Boolean).join(", ") },
     { name: "Battery", text: (d, s) => { const m = s.marks.get(d.id); return m ? `${Math.round(m.battery)} %` : ""; } },
-    { name: "Report", text: (d, s) => { const m = s.marks.get(d.id); return m ? span(Math.max(0, s.now() - m.at)) : "never heard of"; } },
+    { name: "Report", text: (d, s) => { const m = s.marks.get(d.id); return m ? span(Math.max(0, s.now() - m.at)) : "never"; } },
     { name: "Mission", text: (d) => d.currentMissionId ?? "", ids: true },
     { name: "Depot", text: (d) => d.homeDepotId ?? "", ids: true },
-    { name: "Type", text: (d) => d.typeId ?? "", ids: true },
-    { name: "Due", text: (d, s) => [...s.all.alert.values()].filter((a) => a.kind === "DRONE_DUE_SOON" && a.entity.id === d.id).map((a) => a.text.slice(`drone ${d.id}: `.length)).join("; ") },
   ],
   rows: (s) => [...s.all.drone.values()].sort((a, b) => (rank[a.status] ?? 9) - (rank[b.status] ?? 9) || (a.id < b.id ? -1 : 1)),
-  tone: (d) => d.status === "EMERGENCY" || d.status === "PROBLEM" ? "bad" : d.status === "UNKNOWN" || d.grounded || standing(d) ? "warn" : "",
+  tone: (d, s) => d.status === "EMERGENCY" || d.status === "PROBLEM" ? "bad" : d.status === "UNKNOWN" || d.grounded || standing(d) || due(d, s) ? "warn" : "",
 };
+
+function due(d: Drone, s: Store): boolean { return [...s.all.alert.values()].some((a) => a.kind === "DRONE_DUE_SOON" && a.entity.id === d.id); }
 
 const missions: Table<Mission> = {
   kind: "mission",
