@@ -59,6 +59,10 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 		grant(m, "has roles/monitoring.viewer in", "the project")
 		grant(m, "has roles/logging.viewer in", "the project")
 	}
+	for _, m := range members("auditors") { // F-REC-13
+		grant(m, "has roles/datastore.viewer in", fleetDatabase(way))
+		grant(m, "has roles/logging.privateLogViewer in", "the project")
+	}
 	for _, name := range scrapedServices(way) {
 		grant(account(name), "has roles/monitoring.metricWriter in", "the project")
 		grant(account(name), "has roles/logging.logWriter in", "the project")
@@ -73,6 +77,7 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 		grant(account("statemanager"), "has projects/"+testProject+"/roles/dronefleetLiveTopic on", pubsubio.TopicTelemetry)
 	}
 	found := compare("grant:", want, grants(p, publish, consume))
+	found = append(found, checkDataAccessLogs(p, account("statemanager"), account("optimizer"))...)
 	var wanted, got []string
 	for role, list := range permissions {
 		wanted = append(wanted, fmt.Sprint(role, " ", list))
@@ -81,6 +86,18 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 		got = append(got, fmt.Sprint(i.Text("role_id"), " ", texts(i.Attributes["permissions"])))
 	}
 	return append(found, compare("role:", wanted, got)...)
+}
+
+// checkDataAccessLogs wants writes of documents logged, but for the fleet's own. // F-REC-14
+func checkDataAccessLogs(p *tfmodule.Plan, exempt ...string) []string {
+	var want, got []string
+	want = append(want, fmt.Sprintf("datastore.googleapis.com DATA_WRITE but for %q", exempt))
+	for _, i := range p.Of("google_project_iam_audit_config") {
+		for _, log := range i.Blocks["audit_log_config"] {
+			got = append(got, fmt.Sprintf("%s %s but for %q", i.Text("service"), log.Text("log_type"), texts(log.Attributes["exempted_members"])))
+		}
+	}
+	return compare("Data Access log", want, got)
 }
 
 // fleetDatabase is the condition that binds a role to the fleet's database.
@@ -128,7 +145,7 @@ func grants(p *tfmodule.Plan, publish, consume string) []string {
 				object = condition.Text("expression")
 			}
 			add(i, "", "has "+i.Text("role")+" in", object)
-		case i.Type == "google_project_iam_custom_role": // grants nothing by itself
+		case i.Type == "google_project_iam_custom_role", i.Type == "google_project_iam_audit_config": // grant nothing by themselves
 		case strings.Contains(i.Type, "_iam_") && !slices.Contains(knownGrants, i.Type+" "+i.Text("role")):
 			list = append(list, i.Address()+" grants "+i.Text("role"))
 		case strings.Contains(i.Type, "_iam_") && strings.HasPrefix(i.Text("member"), "all"):

@@ -68,6 +68,7 @@ func settings(more map[string]cty.Value) map[string]cty.Value {
 		"drone_publishers":      textSet("serviceAccount:gateway@example.iam.gserviceaccount.com"),
 		"hospital_publishers":   textSet("serviceAccount:hospital@example.iam.gserviceaccount.com"),
 		"operators":             textSet("group:operators@example.com"),
+		"auditors":              textSet("group:auditors@example.com"),
 		"api_invokers":          textSet("group:operators@example.com"),
 		"alert_emails":          textSet("on-call@example.com"),
 		"otlp_endpoint":         cty.StringVal("https://collector.example:4317"),
@@ -142,8 +143,9 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run, Identity-Aware Proxy": settings(map[string]cty.Value{
 		"iap": proxied("/projects/1/global/backendServices/2", "email=ann@example.com"), "live_telemetry": cty.False, "trusted_proxies": cty.ListValEmpty(cty.String),
 	}),
-	"Cloud Run, large fleet": settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8), "require_sender": cty.True}),
-	"Cloud Run, Enterprise":  settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
+	"Cloud Run, large fleet":      settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8), "require_sender": cty.True}),
+	"Cloud Run, years of records": settings(map[string]cty.Value{"retention": cty.StringVal("events=30y,decisions=30y,orders=1y,cycles=30d")}),
+	"Cloud Run, Enterprise":       settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
 	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
 		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
 	}),
@@ -286,6 +288,8 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"drone_publishers":      {textSet("allUsers")},
 		"hospital_publishers":   {textSet("someone@example.com")},
 		"operators":             {textSet("allUsers")},
+		"auditors":              {textSet("allUsers"), textSet("ann@example.com")},
+		"retention":             {cty.StringVal("events"), cty.StringVal("events=30"), cty.StringVal("events=30h"), cty.StringVal("events=30y;cycles=9d")},
 		"mission_subscriptions": {textSet("telemetry-statemanager"), textSet("missions-"), textSet("missions-a b")},
 		"alert_emails":          {textSet("on-call")},
 		"alert_channels":        {textSet("pager")},

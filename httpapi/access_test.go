@@ -68,6 +68,7 @@ type guarded struct {
 var (
 	asNobody   = identitytest.Claims{"sub": "nobody-1"}
 	asViewer   = identitytest.Claims{"groups": []string{"watch"}}
+	asAuditor  = identitytest.Claims{"sub": "eve-1", "groups": []string{"audit"}, "email": "ann@example.org", "email_verified": true} // an operator too
 	asOperator = identitytest.Claims{"sub": "ann-1", "email": "ann@example.org", "email_verified": true}
 )
 
@@ -76,15 +77,15 @@ func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*gua
 	g := &guarded{key: identitytest.EC(t, "k1"), log: new(log)}
 	g.issuer = identitytest.Start(t, g.key)
 	logger := slog.New(slog.NewTextHandler(io.MultiWriter(g.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	var viewer, operator identity.Grant
-	for grant, text := range map[*identity.Grant]string{&viewer: "groups=watch", &operator: "email=ann@example.org"} {
+	var viewer, auditor, operator identity.Grant
+	for grant, text := range map[*identity.Grant]string{&viewer: "groups=watch", &auditor: "groups=audit", &operator: "email=ann@example.org"} {
 		if err := grant.UnmarshalText([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	verifier, err := identity.New(identity.Config{
 		Issuer: g.issuer.URL, Audiences: []string{identitytest.Audience}, Viewers: []identity.Grant{viewer},
-		Operators: []identity.Grant{operator}, Leeway: time.Minute, Log: logger,
+		Auditors: []identity.Grant{auditor}, Operators: []identity.Grant{operator}, Leeway: time.Minute, Log: logger,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +164,52 @@ func (g *guarded) keepsSecrets() {
 			}
 		}
 	}
+}
+
+// F-REC-13: an auditor reads what every route shows, and no route lets one change anything,
+// not even if the auditor is an operator too.
+func TestAPI_LetsAuditorsReadAndChangeNothing(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsViewer)
+	g.order("O1")
+	auditor := g.token(asAuditor)
+	var reads, changes int
+	for _, e := range g.api.Endpoints() {
+		path := strings.ReplaceAll(e.Path, "{id}", "O1")
+		switch {
+		case e.Role == "" || e.Path == "/api/v1/stream": // for everybody; an answer without an end
+		case e.Method == http.MethodGet:
+			reads++
+			if status := g.statusOf(auditor, path); status == http.StatusUnauthorized || status == http.StatusForbidden {
+				t.Errorf("GET %s answers an auditor %d", path, status)
+			}
+		default:
+			changes++
+			g.asks(auditor, e.Method, path, `{"reason": "x"}`, 403, "lacks the required role operator")
+		}
+	}
+	if reads < 20 || changes < 15 {
+		t.Errorf("the API has %d paths to read and %d to change", reads, changes)
+	}
+	g.asks(auditor, "GET", "/api/v1/session", "", 200, `"roles":["viewer","auditor"]`, `"verbs":[]`)
+	if o, err := g.store.Order(t.Context(), "O1"); err != nil || o.Held {
+		t.Errorf("changed by an auditor: %+v, %v", o, err)
+	}
+}
+
+// statusOf is the status of the answer to a read.
+func (g *guarded) statusOf(token, path string) int {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, g.url+path, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := g.client.Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
 }
 
 // F-API-01

@@ -39,7 +39,7 @@ func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy
 			return err
 		}
 		entry := ledgerCodec.encode(verdict.Entry)
-		entry[expireAt] = t.now.Add(s.retention)
+		entry[expireAt] = s.expiry(Decisions, t.now)
 		if err := t.Create(s.doc(Decisions, string(d.ID)), entry); err != nil {
 			return err
 		}

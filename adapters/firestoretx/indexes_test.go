@@ -65,7 +65,7 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 	maps.Copy(fields[Learned], fieldsOf(demandCodec))
 	fields[Drones][missionRevision] = false
 	fields[Events][eventShard] = false
-	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays, Refusals, AlertAcks} {
+	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays, Refusals, AlertAcks, Orders, Missions} {
 		fields[collection][expireAt] = true
 	}
 	checkCollectionsExempt(t, Cycles, cycleCodec, exempt)

@@ -35,7 +35,7 @@ func (s *Store) RecordDiscard(ctx context.Context, d domain.Discard) error {
 		d.Payload = d.Payload[:n]
 	}
 	doc := discardCodec.encode(d)
-	doc[expireAt] = d.DiscardedAt.Add(s.retention)
+	doc[expireAt] = s.expiry(Discards, d.DiscardedAt)
 	_, err := s.doc(Discards, string(d.ID)).Create(ctx, doc)
 	if status.Code(err) == codes.AlreadyExists {
 		err = nil
@@ -64,7 +64,7 @@ func (s *Store) RecordReplay(ctx context.Context, r domain.Replay) error {
 		again[i] = id
 	}
 	doc["newMessageIds"] = firestore.ArrayUnion(again...)
-	doc[expireAt] = r.ReplayedAt.Add(s.retention)
+	doc[expireAt] = s.expiry(Replays, r.ReplayedAt)
 	_, err := s.doc(Replays, string(r.ID)).Set(ctx, doc, firestore.MergeAll)
 	if err == nil {
 		err = s.decideRefusal(ctx, r.Topic, r.MessageID, domain.RefusalReplayed, r.ReplayedBy, r.ReplayedAt)
@@ -78,7 +78,7 @@ func (s *Store) RecordReplay(ctx context.Context, r domain.Replay) error {
 // Cost: 1 RPC, 1 write.
 func (s *Store) RecordRefusal(ctx context.Context, r domain.Refusal) error {
 	doc := refusalCodec.encode(r)
-	doc[expireAt] = r.RefusedAt.Add(s.retention)
+	doc[expireAt] = s.expiry(Refusals, r.RefusedAt)
 	_, err := s.doc(Refusals, string(r.ID)).Create(ctx, doc)
 	if status.Code(err) == codes.AlreadyExists {
 		return nil
@@ -93,7 +93,7 @@ func (s *Store) RecordRefusal(ctx context.Context, r domain.Refusal) error {
 func (s *Store) CountRefusals(ctx context.Context, r domain.Refusal) error {
 	doc := refusalCodec.encode(r)
 	doc[refusalCount] = firestore.Increment(r.Count)
-	doc[expireAt] = r.RefusedAt.Add(s.retention)
+	doc[expireAt] = s.expiry(Refusals, r.RefusedAt)
 	_, err := s.doc(Refusals, string(r.ID)).Set(ctx, doc, firestore.MergeAll)
 	return wrap(err, "refusals %s", r.ID)
 }
@@ -167,7 +167,7 @@ func (s *Store) AcknowledgeAlert(ctx context.Context, ack domain.AlertAck) (now 
 			return err
 		}
 		doc := alertAckCodec.encode(now)
-		doc[expireAt] = t.now.Add(s.retention)
+		doc[expireAt] = s.expiry(AlertAcks, t.now)
 		return t.Create(ref, doc)
 	})
 	return now, wrap(err, "acknowledgement")

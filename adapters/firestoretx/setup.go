@@ -64,7 +64,7 @@ func (s *Store) setupDrones(ctx context.Context, drones []domain.Drone) error {
 // Cost: 1 RPC, 1 write.
 func (s *Store) RecordQuietCycles(ctx context.Context, latest domain.Cycle, n int) error {
 	latest.ID = domain.QuietCycleID(latest.DepotID)
-	doc := map[string]any{expireAt: s.now().Add(s.retention)}
+	doc := map[string]any{expireAt: s.expiry(Cycles, s.now())}
 	for _, u := range cycleCodec.all(latest) {
 		doc[u.FieldPath[0]] = u.Value
 	}
@@ -78,7 +78,7 @@ func (s *Store) RecordQuietCycles(ctx context.Context, latest domain.Cycle, n in
 // Cost: 1 RPC, 1 write.
 func (s *Store) RecordCycle(ctx context.Context, c domain.Cycle) error {
 	doc := cycleCodec.encode(c)
-	doc[expireAt] = s.now().Add(s.retention)
+	doc[expireAt] = s.expiry(Cycles, s.now())
 	_, err := s.doc(Cycles, string(c.ID)).Set(ctx, doc)
 	return wrap(err, "cycle %s", c.ID)
 }

@@ -34,9 +34,9 @@ type Config struct {
 	// locks that are not in this Firestore; default their counters here, as
 	// lock/firestorelock keeps them.
 	Counters lock.FenceReader
-	// Retention is how long a TTL policy must keep events, ledger entries, cycles and
-	// discards; default 90 days.
-	Retention time.Duration
+	// Retention is how long TTL policies must keep new documents, by collection. Default: 90
+	// days, and orders and missions for ever.
+	Retention domain.Retention
 	// EventShards, if positive, spreads events over that many values of the field
 	// shard, for fleets that write more events a second than one index on their
 	// time can take; see docs/auditing.md. Default 0: no such field.
@@ -66,7 +66,7 @@ type Store struct {
 	order      policy.OrderPolicy
 	assignment policy.MissionAssignmentPolicy
 	counters   lock.FenceReader // nil: here
-	retention  time.Duration
+	retention  domain.Retention
 	shards     int // of events; 0 for none
 	owed       func(context.Context, domain.Mission)
 	conflicted func(context.Context)
@@ -96,9 +96,6 @@ func New(client *firestore.Client, cfg Config) *Store {
 	}
 	if s.delivered == nil {
 		s.delivered = func(context.Context, domain.Order) {}
-	}
-	if s.retention == 0 {
-		s.retention = 90 * 24 * time.Hour
 	}
 	return s
 }
@@ -394,7 +391,8 @@ func (t *txn) write(c policy.Change) error {
 	}
 	for _, m := range c.Missions {
 		before, exists := t.missions[m.ID]
-		if err := put(t, t.store.doc(Missions, string(m.ID)), missionCodec, before, m, exists); err != nil {
+		ends := t.ends(Missions, over(before), over(m))
+		if err := put(t, t.store.doc(Missions, string(m.ID)), missionCodec, before, m, exists, ends...); err != nil {
 			return err
 		}
 		command := m.CommandPending && (!before.CommandPending || m.CommandExpiresAt.After(before.CommandExpiresAt))
@@ -430,10 +428,34 @@ func (t *txn) write(c policy.Change) error {
 	return nil
 }
 
+// defaultRetention is how long records are kept unless configured otherwise.
+const defaultRetention = 90 * 24 * time.Hour
+
+// expiry is when a record of a collection may be deleted.
+func (s *Store) expiry(collection string, since time.Time) time.Time {
+	kept, configured := s.retention.Of[collection]
+	if !configured {
+		kept = defaultRetention
+	}
+	return since.Add(kept)
+}
+
+// ends are the fields of a document that an order or a mission gets when it ends: the moment
+// from which it may be deleted, if there is one.
+func (t *txn) ends(collection string, was, is bool) []firestore.Update {
+	if _, configured := t.store.retention.Of[collection]; !configured || was || !is {
+		return nil
+	}
+	return []firestore.Update{{FieldPath: firestore.FieldPath{expireAt}, Value: t.store.expiry(collection, t.now)}}
+}
+
+// over reports whether a mission has ended.
+func over(m domain.Mission) bool { return m.Status != "" && m.Status != domain.MissionActive }
+
 // encodeEvent is an event's document, with the moment it may be deleted.
 func (s *Store) encodeEvent(e domain.Event) map[string]any {
 	doc := eventCodec.encode(e)
-	doc[expireAt] = e.Time.Add(s.retention)
+	doc[expireAt] = s.expiry(Events, e.Time)
 	if s.shards > 0 {
 		doc[eventShard] = shardOf(e.ID, s.shards)
 	}
@@ -475,18 +497,23 @@ func (t *txn) writeOrder(o domain.Order) error {
 	if o.Status == domain.OrderDelivered && before.Status != domain.OrderDelivered {
 		t.delivered = append(t.delivered, o)
 	}
+	ends := t.ends(Orders, before.Status.Final(), o.Status.Final())
 	if exists && before.Revision == 0 {
-		return t.Update(ref, orderCodec.all(o))
+		return t.Update(ref, append(orderCodec.all(o), ends...))
 	}
-	return put(t, ref, orderCodec, before, o, exists)
+	return put(t, ref, orderCodec, before, o, exists, ends...)
 }
 
-// put creates a document or updates the fields that changed.
-func put[T any](t *txn, ref *firestore.DocumentRef, c codec[T], before, after T, exists bool) error {
+// put creates a document or updates the fields that changed; more are other fields.
+func put[T any](t *txn, ref *firestore.DocumentRef, c codec[T], before, after T, exists bool, more ...firestore.Update) error {
 	if !exists {
-		return t.Create(ref, c.encode(after))
+		doc := c.encode(after)
+		for _, u := range more {
+			doc[u.FieldPath[0]] = u.Value
+		}
+		return t.Create(ref, doc)
 	}
-	if us := c.updates(before, after); len(us) > 0 {
+	if us := append(c.updates(before, after), more...); len(us) > 0 {
 		return t.Update(ref, us)
 	}
 	return nil

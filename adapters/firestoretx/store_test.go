@@ -764,11 +764,11 @@ func TestRetryable_AcceptsOnlyTransientErrors(t *testing.T) {
 	}
 }
 
-// F-DOC-01, F-DEC-03, F-DLQ-01: events, ledger entries, cycles and discards expire after
+// F-DOC-01, F-DEC-03, F-DLQ-01, F-REC-01: events, ledger entries, cycles and discards expire after
 // the configured retention.
 func TestStore_KeepsRecordsForTheRetention(t *testing.T) {
 	f := newFleet(t)
-	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: f.later, Retention: time.Hour}) // ahead of the server
+	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: f.later, Retention: domain.Retention{Of: map[string]time.Duration{"events": time.Hour, "decisions": time.Hour, "cycles": time.Hour, "discards": time.Hour}}}) // ahead of the server
 	f.mustOrder(t, "O1")
 	f.assign(t, f.decision("DEC-1", "D1", "O1"))
 	if err := f.RecordCycle(t.Context(), domain.Cycle{ID: "C1", DepotID: depot.ID, EndedAt: f.later()}); err != nil {
@@ -790,6 +790,39 @@ func TestStore_KeepsRecordsForTheRetention(t *testing.T) {
 		expires, _ := docs[0].Data()["expireAt"].(time.Time)
 		if kept := expires.Sub(docs[0].Data()[kind.since].(time.Time)); kept != time.Hour {
 			t.Errorf("%s: retention %s, want an hour", kind.collection, kept)
+		}
+	}
+}
+
+// F-REC-01: with a retention, orders and missions are kept that long after their end, and not
+// ended ones for ever; without one all are kept for ever.
+func TestStore_KeepsEndedOrdersAndMissionsForTheirRetention(t *testing.T) {
+	f := newFleet(t)
+	f.Store = firestoretx.New(f.client, firestoretx.Config{Retention: domain.Retention{Of: map[string]time.Duration{"orders": time.Hour, "missions": 2 * time.Hour}}})
+	f.mustReport(t, idle("D1", f.now))
+	for _, id := range []domain.OrderID{"O1", "O2", "O3"} {
+		f.mustOrder(t, id)
+	}
+	d := f.decision("DEC-1", "D1", "O1")
+	d.SnapshotTime = time.Now()
+	f.assign(t, d)
+	ann := firestoretx.By(t.Context(), "ann")
+	if err := errors.Join(f.CancelOrder(ann, "O1", "obsolete"), f.CancelOrder(ann, "O2", "obsolete")); err != nil {
+		t.Fatal(err)
+	}
+	f.Store = firestoretx.New(f.client, firestoretx.Config{})
+	f.mustOrder(t, "O4")
+	if err := f.CancelOrder(ann, "O4", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]time.Duration{"orders/O1": time.Hour, "orders/O2": time.Hour, "orders/O3": 0, "orders/O4": 0, "missions/M-DEC-1": 2 * time.Hour} {
+		doc, err := f.client.Doc(path).Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		expires, has := doc.Data()["expireAt"].(time.Time)
+		if kept := time.Until(expires); has != (want > 0) || has && (kept > want || kept < want-time.Minute) {
+			t.Errorf("%s (%s) expires in %s (%t), want %s after its end", path, doc.Data()["status"], kept, has, want)
 		}
 	}
 }

@@ -49,6 +49,8 @@ type Config struct {
 	CycleInterval time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
+	// Retention is how long new documents are kept; see firestoretx.Config.
+	Retention domain.Retention
 	// Limits are those of the policies; a field that is zero stands for the contract's value.
 	Limits policy.Limits
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
@@ -109,7 +111,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		Now:    clock.Now,
 		Limits: m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
-		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards,
+		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards, Retention: cfg.Retention,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {
 			c.Meter.PickedUpAgain.Inc()
 			log.ErrorContext(ctx, "parcel picked up again", slog.String("order_id", string(order)))

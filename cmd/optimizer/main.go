@@ -78,6 +78,7 @@ type confidenceFlag struct {
 // cycles holds the flags of the commands that run cycles.
 type cycles struct {
 	cli.Connection
+	cli.Keeping
 	cli.Locks
 	cli.Logging
 	cli.Watching
@@ -202,7 +203,7 @@ func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval tim
 	for _, id := range c.Depot {
 		cfg.Depots = append(cfg.Depots, domain.DepotID(id))
 	}
-	stored := firestoretx.Config{Now: p.clock.Now}
+	stored := firestoretx.Config{Now: p.clock.Now, Retention: c.Retention}
 	if p.clients.LockStore.Set() {
 		stored.Counters = p.locks
 	}

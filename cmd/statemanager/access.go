@@ -17,6 +17,7 @@ type access struct {
 	OIDCIssuer       string                `help:"OpenID Connect issuer whose tokens the HTTP API requires; if empty, it requires none and is read-only." placeholder:"URL" name:"oidc-issuer"`
 	OIDCAudience     []string              `help:"Accepted token audiences." placeholder:"NAME" name:"oidc-audience"`
 	OIDCViewer       []identity.Grant      `help:"Who of oidc-issuer may read: CLAIM=VALUE, or * for everyone with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
+	OIDCAuditor      []identity.Grant      `help:"Who of oidc-issuer may read and never change anything, not even as an operator, as in oidc-viewer." placeholder:"GRANT" name:"oidc-auditor"`
 	OIDCOperator     []identity.Grant      `help:"Who of oidc-issuer may also change things: CLAIM=VALUE such as email=ann@example.org, groups=fleet or realm_access.roles=fleet." placeholder:"GRANT" name:"oidc-operator"`
 	OIDCLeeway       time.Duration         `help:"Clock difference that is tolerated when a token's times are checked." default:"1m" check:"min 0s max 5m" name:"oidc-leeway"`
 	OIDCClientID     string                `help:"Client id of this API at oidc-issuer; with it browsers can sign in." placeholder:"ID" name:"oidc-client-id"`
@@ -26,6 +27,7 @@ type access struct {
 	SessionKey       []identity.SessionKey `help:"Keys of browsers' sessions, 32 bytes in base64 each; the first one seals, all are accepted. Without one, sessions end with the process and no other replica accepts them." placeholder:"KEY" name:"session-key" secret:""`
 	IAPAudience      string                `help:"Audience of Google's Identity-Aware Proxy in front of the HTTP API; with it the proxy's signed header is accepted." placeholder:"AUDIENCE" name:"iap-audience"`
 	IAPViewer        []identity.Grant      `help:"Who may read through the proxy, as in oidc-viewer; * for everyone it admits." placeholder:"GRANT" name:"iap-viewer"`
+	IAPAuditor       []identity.Grant      `help:"Who may read through the proxy and never change anything, as in oidc-auditor." placeholder:"GRANT" name:"iap-auditor"`
 	IAPOperator      []identity.Grant      `help:"Who may also change things through the proxy, as in oidc-operator." placeholder:"GRANT" name:"iap-operator"`
 	RateReads        float64               `help:"Reads that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"20" check:"min 0 max 100000" name:"rate-reads"`
 	RateCommands     float64               `help:"Commands that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"2" check:"min 0 max 100000" name:"rate-commands"`
@@ -62,14 +64,14 @@ func (a *access) check(r *config.Refuser, addr string) {
 // With two ways the grant * would be for everybody of both, or look like it.
 func (a *access) checkGrants(r *config.Refuser) {
 	for _, way := range []struct {
-		on                 bool
-		setting, name, all string
-		viewers, operators []identity.Grant
+		on                           bool
+		setting, name, all           string
+		viewers, auditors, operators []identity.Grant
 	}{
-		{a.OIDCIssuer != "", "oidc-issuer", "oidc", "with a token", a.OIDCViewer, a.OIDCOperator},
-		{a.IAPAudience != "", "iap-audience", "iap", "whom the proxy admits", a.IAPViewer, a.IAPOperator},
+		{a.OIDCIssuer != "", "oidc-issuer", "oidc", "with a token", a.OIDCViewer, a.OIDCAuditor, a.OIDCOperator},
+		{a.IAPAudience != "", "iap-audience", "iap", "whom the proxy admits", a.IAPViewer, a.IAPAuditor, a.IAPOperator},
 	} {
-		for name, grants := range map[string][]identity.Grant{way.name + "-viewer": way.viewers, way.name + "-operator": way.operators} {
+		for name, grants := range map[string][]identity.Grant{way.name + "-viewer": way.viewers, way.name + "-auditor": way.auditors, way.name + "-operator": way.operators} {
 			switch {
 			case !way.on && len(grants) > 0:
 				r.Refuse(name, "requires %s, which is missing; give both", way.setting)
@@ -77,7 +79,7 @@ func (a *access) checkGrants(r *config.Refuser) {
 				r.Refuse(name, "has *, which does not say who may come by oidc-issuer and who by iap-audience; give CLAIM=VALUE")
 			}
 		}
-		if way.on && len(way.viewers)+len(way.operators) == 0 {
+		if way.on && len(way.viewers)+len(way.auditors)+len(way.operators) == 0 {
 			r.Refuse(way.name+"-viewer", "is missing, and so is %s-operator: nobody could use the API; give one, or * for everybody %s", way.name, way.all)
 		}
 	}
@@ -129,7 +131,7 @@ func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, er
 		Limiter: ratelimit.New(ratelimit.Config{Reads: a.RateReads, Commands: a.RateCommands, Streams: a.MaxStreams}, time.Now),
 	}
 	cfg := identity.Config{
-		Issuer: a.OIDCIssuer, Audiences: a.OIDCAudience, Viewers: a.OIDCViewer, Operators: a.OIDCOperator, Leeway: a.OIDCLeeway, Log: log,
+		Issuer: a.OIDCIssuer, Audiences: a.OIDCAudience, Viewers: a.OIDCViewer, Auditors: a.OIDCAuditor, Operators: a.OIDCOperator, Leeway: a.OIDCLeeway, Log: log,
 	}
 	var err error
 	if a.OIDCIssuer != "" {
@@ -152,7 +154,7 @@ func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, er
 		}
 	}
 	if a.IAPAudience != "" {
-		cfg.Audiences, cfg.Viewers, cfg.Operators = []string{a.IAPAudience}, a.IAPViewer, a.IAPOperator
+		cfg.Audiences, cfg.Viewers, cfg.Auditors, cfg.Operators = []string{a.IAPAudience}, a.IAPViewer, a.IAPAuditor, a.IAPOperator
 		access.IAP, err = identity.NewIAP(cfg, identity.IAPKeysURL)
 	}
 	return access, err

@@ -68,6 +68,8 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "audit order O1", []string{`order "O1"`}},
 		{2, "audit order O1 --from 2026-11-24T00:00:00Z", []string{"from (flag --from)", "is for a person"}},
 		{2, "audit person ann --to noon", []string{"to (flag --to)"}},
+		{2, "serve --retention event=30y", []string{"retention (flag --retention)", `"event"`}}, // F-REC-01
+		{2, "serve --retention orders=30d", []string{"retention (flag --retention)", "at least 31d"}},
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
 		{2, "publish orders --attribute=note", []string{"attribute (flag --attribute)", "give NAME=VALUE"}},
 		{2, "publish orders --attribute=goog-x=1", []string{"attribute (flag --attribute)", "Pub/Sub's"}},

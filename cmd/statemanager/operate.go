@@ -23,6 +23,7 @@ import (
 // desk holds the flags of every operator command.
 type desk struct {
 	cli.Connection
+	cli.Keeping
 	JSON bool   `help:"Print JSON." name:"json"`
 	By   string `help:"Who asks, for the audit of changes, in at most 128 characters; default this machine's user." placeholder:"NAME"`
 }
@@ -73,7 +74,7 @@ func (c *desk) withLocks(ctx context.Context, where cli.Locks, f func(*operator.
 	}
 	d := &operator.Desk{
 		Commands: operator.Commands{
-			Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), Locks: locks, PubSub: clients.PubSub,
+			Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now, Retention: c.Retention}), Locks: locks, PubSub: clients.PubSub,
 			Patience: operator.ServicePatience, By: c.By,
 		},
 		Now: clock.Now, Out: cli.Stdout, JSON: c.JSON,

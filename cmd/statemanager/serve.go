@@ -21,6 +21,7 @@ import (
 
 type serveCommand struct {
 	cli.Connection
+	cli.Keeping
 	cli.Locks
 	cli.Logging
 	cli.Watching
@@ -95,7 +96,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer stopWatch(exporting)
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Tracing: tracing,
-		Worker: c.worker(clock), EventShards: c.EventShards, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
+		Worker: c.worker(clock), EventShards: c.EventShards, Retention: c.Retention, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
 		// A tolerance of 0 would stand for the default.
 		Limits: policy.Limits{TurnTime: c.TurnTime, StopToleranceMetres: max(c.StopTolerance, 1e-6)}, CycleInterval: c.CycleInterval,
 	}, log)

@@ -50,7 +50,7 @@ locals {
   )
 
   # Other rights: the collector beside a Cloud Run instance acts as the instance's
-  # account, and operators read metrics and logs.
+  # account, operators read metrics and logs, and auditors the audit logs.
   project_roles = merge(
     {
       for pair in setproduct(local.scraped, ["roles/monitoring.metricWriter", "roles/logging.logWriter"]) :
@@ -60,6 +60,7 @@ locals {
       for pair in setproduct(var.operators, ["roles/monitoring.viewer", "roles/logging.viewer"]) :
       "operator ${join("/", pair)}" => { member = pair[0], role = pair[1] }
     },
+    { for m in var.auditors : "auditor ${m}" => { member = m, role = "roles/logging.privateLogViewer" } },
   )
 }
 
@@ -130,6 +131,32 @@ resource "google_project_iam_member" "documents" {
   condition {
     title      = local.database_condition.title
     expression = local.database_condition.expression
+  }
+}
+
+resource "google_project_iam_member" "auditors" {
+  for_each = var.auditors
+
+  project = var.project
+  role    = "roles/datastore.viewer"
+  member  = each.value
+
+  condition {
+    title      = local.database_condition.title
+    expression = local.database_condition.expression
+  }
+}
+
+# Who changes documents by hand leaves a trace in the Data Access logs. The fleet's own writes
+# are in the documents, and would fill the logs. This replaces any setting of the project for
+# this service.
+resource "google_project_iam_audit_config" "documents" {
+  project = var.project
+  service = "datastore.googleapis.com"
+
+  audit_log_config {
+    log_type         = "DATA_WRITE"
+    exempted_members = [local.members.statemanager, local.members.optimizer]
   }
 }
 

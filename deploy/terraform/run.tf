@@ -22,6 +22,7 @@ locals {
     },
     var.otlp_endpoint != "" ? { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint } : {},
     var.lock_url != "" ? { LOCK_STORE = var.lock_url } : {},
+    var.retention != "" ? { DRONEFLEET_RETENTION = var.retention } : {},
   )
 
   # Without a token issuer and without the Identity-Aware Proxy the API relies on

@@ -61,6 +61,17 @@ variable "event_shards" {
   }
 }
 
+variable "retention" {
+  description = "How long new documents are kept, as --retention has it: events=30y,decisions=30y,cycles=30d. Empty: 90 days, orders and missions for ever."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^([a-zA-Z]+=[0-9]+[dy](,|$))*$", var.retention))
+    error_message = "retention is not a list such as events=30y,cycles=30d."
+  }
+}
+
 variable "protect" {
   description = "Refuse to delete the database and the State Manager's service. Turn it off, apply, and only then destroy."
   type        = bool
@@ -305,6 +316,17 @@ variable "operators" {
   validation {
     condition     = alltrue([for m in var.operators : can(regex("^(user|group|serviceAccount):[^:]+$", m))])
     error_message = "operators has an entry that is not user:…, group:… or serviceAccount:…."
+  }
+}
+
+variable "auditors" {
+  description = "IAM members that are auditors: they read the documents of this database and the audit logs, and change nothing."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for m in var.auditors : can(regex("^(user|group|serviceAccount):[^:]+$", m))])
+    error_message = "auditors has an entry that is not user:…, group:… or serviceAccount:…."
   }
 }
 

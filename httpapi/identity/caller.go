@@ -3,6 +3,7 @@ package identity
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ const (
 
 // Roles are what the caller may do, the least first.
 func (c Caller) Roles() (roles []Role) {
-	for _, r := range []Role{Viewer, Operator} {
+	for _, r := range []Role{Viewer, Auditor, Operator} {
 		if c.May(r) {
 			roles = append(roles, r)
 		}
@@ -50,14 +51,17 @@ func (c Caller) Roles() (roles []Role) {
 // name.
 func Anybody() Caller { return Caller{Method: NoMethod, roles: []Role{Viewer}} }
 
-// May reports whether the caller has a role. Operators are viewers too.
+// May reports whether the caller has a role. Operators and auditors are viewers too. Whoever
+// is an auditor is no operator, so that nobody audits their own changes.
 func (c Caller) May(r Role) bool {
-	for _, has := range c.roles {
-		if has == r || has == Operator {
-			return true
-		}
+	switch r {
+	case Viewer:
+		return len(c.roles) > 0
+	case Operator:
+		return slices.Contains(c.roles, Operator) && !slices.Contains(c.roles, Auditor)
+	case Auditor:
 	}
-	return false
+	return slices.Contains(c.roles, r)
 }
 
 // idOf stands for an issuer's subject, in a few characters.

@@ -13,6 +13,7 @@ type Role string
 
 const (
 	Viewer   Role = "viewer"   // read
+	Auditor  Role = "auditor"  // read, and never change, whatever other role there is
 	Operator Role = "operator" // read and change
 )
 

@@ -88,6 +88,9 @@ func NewSignIn(v *Verifier, cfg SignInConfig) (*SignIn, error) {
 	}
 	// Who loses a role by a change of the grants loses the session too.
 	bound := fmt.Sprintf("%q %q %q %q", v.cfg.Issuer, cfg.ClientID, v.cfg.Viewers, v.cfg.Operators)
+	if len(v.cfg.Auditors) > 0 { // else sessions of earlier versions stay valid
+		bound += fmt.Sprintf(" %q", v.cfg.Auditors)
+	}
 	flows, err := newSealer(cfg.Keys, "sign-in", bound)
 	if err != nil {
 		return nil, err

@@ -27,8 +27,8 @@ type Config struct {
 	Issuer string
 	// Audiences are the accepted audiences; a token must name one of them.
 	Audiences []string
-	// Viewers and Operators are who has these roles.
-	Viewers, Operators []Grant
+	// Viewers, Auditors and Operators are who has these roles.
+	Viewers, Auditors, Operators []Grant
 	// Leeway is how far the issuer's clock may differ when a token's times are checked.
 	Leeway time.Duration
 
@@ -187,6 +187,9 @@ func (v *Verifier) caller(c claims, subject string) Caller {
 	caller := Caller{Name: nameOf(c, subject), ID: idOf(v.cfg.Issuer, subject), Method: v.method}
 	if slices.ContainsFunc(v.cfg.Viewers, c.meet) {
 		caller.roles = append(caller.roles, Viewer)
+	}
+	if slices.ContainsFunc(v.cfg.Auditors, c.meet) {
+		caller.roles = append(caller.roles, Auditor)
 	}
 	if slices.ContainsFunc(v.cfg.Operators, c.meet) {
 		caller.roles = append(caller.roles, Operator)

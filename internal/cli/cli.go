@@ -20,11 +20,17 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
+
+// Keeping holds the flag of commands that write records.
+type Keeping struct {
+	Retention domain.Retention `help:"How long new documents are kept, such as events=30y,cycles=30d: in days or years, at least 7d; orders and missions at least 31d after their end. Others are kept as long as without it: orders and missions for ever, the rest 90 days. Give State Managers, optimizers and operators the same." placeholder:"COLLECTION=TIME,..."`
+}
 
 // Connection holds the flags that say where the fleet is.
 type Connection struct {
