@@ -38,7 +38,7 @@ func TestDroneRegistration_NamesEachBadField(t *testing.T) {
 		{"slashes", func(r *reg) { r.ID, r.HomeDepotID, r.TypeID = "a/b", "h/x", "t/x" }, []string{`id "a/b" contains "/"`, `homeDepotId "h/x" contains`, `typeId "t/x" contains`}},
 		{"names on two lines", func(r *reg) { r.ShortName, r.RegistrationMark = "a\nb", "c\td" }, []string{`shortName "a\nb" contains the control`, `registrationMark "c\td" contains`}},
 		{"a name of 129 bytes", func(r *reg) { r.ShortName = strings.Repeat("x", 129) }, []string{`shortName "xxx`}},
-		{"serial number", func(r *reg) { r.SerialNumber = "1596B1234567890" }, []string{`serialNumber is "1596B1234567890", whose fifth character says that 11 follow, and 10 do; give`}},
+		{"serial number", func(r *reg) { r.SerialNumber = "1596B1234567890" }, []string{`serialNumber is "1596B1234567890"; its fifth character announces 11 more, but 10 follow; give`}},
 		{"remote id of 64 bytes", func(r *reg) { r.RemoteID = strings.Repeat("x", 64) }, nil},
 		{"remote id of 65 bytes", func(r *reg) { r.RemoteID = strings.Repeat("x", 65) }, []string{"remoteId has 65 bytes; give at most 64"}},
 		{"remote id with an umlaut", func(r *reg) { r.RemoteID = "ü" }, []string{`remoteId is "ü"; give printable`}},
@@ -117,7 +117,7 @@ func TestDroneRegistration_ResolvesItsOwnBeforeItsTypes(t *testing.T) {
 	}}
 	r := domain.DroneRegistration{ID: "D", HomeDepotID: "H", TypeID: "M30", Own: domain.DroneProperties{PayloadCapacityKg: 5, Due: items(1)}}
 	_, problems := r.Resolve(&kind)
-	checkProblems(t, "no flight time", problems, []string{"maxFlightTimeMinutes is missing, also from type M30; give it"})
+	checkProblems(t, "no flight time", problems, []string{"maxFlightTimeMinutes is missing from the drone and from type M30; give it"})
 	_, problems = r.Resolve(nil)
 	checkProblems(t, "no type", problems, []string{"consumptionPerKm is missing; give it", "maxFlightTimeMinutes is missing; give it"})
 

@@ -45,9 +45,8 @@ func AreaOf(areas []domain.Area, depot domain.DepotID) (domain.Area, bool) {
 	return areas[i], true
 }
 
-// PlanningDepot is the depot that plans an order to be delivered at a position: the nearest
-// one, and the one with the lowest id if several are equally near. It is empty if there is no
-// depot.
+// PlanningDepot is the depot nearest to an order's delivery. Of equally near ones it is the one
+// with the lowest id. It is empty if there is no depot.
 func PlanningDepot(depots []domain.Depot, delivery domain.Position) domain.DepotID {
 	if len(depots) == 0 {
 		return ""
@@ -57,7 +56,7 @@ func PlanningDepot(depots []domain.Depot, delivery domain.Position) domain.Depot
 	}).ID
 }
 
-// planBy makes a depot's area plan the order from now on, as if no other had before.
+// planBy makes a depot's area plan the order from now on and forgets earlier hand-overs.
 func planBy(o *domain.Order, depot domain.DepotID, now time.Time) {
 	o.PlanningDepotID, o.PlanningSince, o.HandedOverBy = depot, now, nil
 }

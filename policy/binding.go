@@ -19,8 +19,8 @@ type Binding struct {
 	Orders map[domain.OrderID]domain.Order
 }
 
-// clone copies what a policy may change in place, so that the caller's value
-// survives a rerun. A mission's orders and route are only ever replaced.
+// clone copies what a policy may change in place, so that a rerun starts from the caller's value. A
+// mission's orders and route are only ever replaced.
 func (b Binding) clone() Binding {
 	b.Drone.FailedMissions = slices.Clone(b.Drone.FailedMissions)
 	if b.Drone.Track != nil {
@@ -35,9 +35,8 @@ func (b Binding) clone() Binding {
 	return b
 }
 
-// Change is what a policy wants written: each changed entity once, in its new
-// state, and the events that record how it got there. It commits in one
-// transaction, all or nothing.
+// Change lists what to write: each changed entity once, in its new state, and the events that
+// explain it. It commits in one transaction.
 type Change struct {
 	Drone    *domain.Drone
 	Missions []domain.Mission
@@ -57,14 +56,14 @@ func (c Change) Empty() bool {
 // evidence that does not count yet.
 func (c Change) OnlyWhereabouts() bool { return len(c.Events) == 0 && len(c.Revoke) == 0 }
 
-// WithinDrone reports whether the change is the drone's document and the events
-// about it: its mission and orders stay as they are.
+// WithinDrone reports whether only the drone's document changes, with its events. Its mission and
+// orders stay as they are.
 func (c Change) WithinDrone() bool {
 	return c.Drone != nil && len(c.Missions) == 0 && len(c.Orders) == 0 && len(c.Revoke) == 0
 }
 
-// Merge adds a later change of the same binding: an entity's later state replaces
-// the earlier one; the events of both are kept.
+// Merge adds a later change of the same binding. An entity's later state replaces the earlier one;
+// the events of both are kept.
 func (c Change) Merge(later Change) Change {
 	if later.Drone != nil {
 		c.Drone = later.Drone

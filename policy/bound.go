@@ -6,21 +6,20 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// boundReport is a report of a drone that a mission holds, once what it proves has been
-// applied.
+// boundReport is a bound drone's report after its evidence was applied.
 type boundReport struct {
 	*Binding
 	domain.Telemetry
 	claim   domain.DroneStatus
 	named   bool // it names the mission
-	left    bool // it does not: the drone knew the mission and has left it
-	unheard bool // it does not: the drone is on the ground and will never hear of the mission
+	left    bool // the drone knew the mission and has left it
+	unheard bool // the drone is on the ground and will never hear of the mission
 	done    bool // nothing is left to do
 	timeUp  bool // late reports can no longer prove stops of a drone that left, or never heard
 }
 
-// boundSituations say what a report means for the mission that holds its drone; the first
-// one that is true decides. then returns why the mission failed, "" if it did not.
+// boundSituations lists what a report can mean for the mission that holds its drone. The first one
+// that is true decides. then returns why the mission failed, "" if it did not.
 var boundSituations = []struct {
 	situation string // for people
 	is        func(boundReport) bool
@@ -38,8 +37,8 @@ var boundSituations = []struct {
 	{"it is on its way", func(boundReport) bool { return true }, (*recorder).goOn},
 }
 
-// applyBound handles a report of a drone that a mission holds and that was at from before.
-// It returns why the mission failed, "" if it did not.
+// applyBound handles a report of a bound drone whose track was from. It returns why the mission
+// failed, "" if it did not.
 func (r *recorder) applyBound(b *Binding, t domain.Telemetry, claim domain.DroneStatus, from domain.Track) (failed string) {
 	report := r.hear(b, t, claim, from)
 	for _, s := range boundSituations {
@@ -50,8 +49,8 @@ func (r *recorder) applyBound(b *Binding, t domain.Telemetry, claim domain.Drone
 	return ""
 }
 
-// hear applies what a report proves about the mission and what the drone knows of it, and
-// returns what decides its situation.
+// hear applies what a report proves about the mission and what the drone knows of it. It returns
+// the facts that decide the situation.
 func (r *recorder) hear(b *Binding, t domain.Telemetry, claim domain.DroneStatus, from domain.Track) boundReport {
 	d := &b.Drone
 	s := boundReport{Binding: b, Telemetry: t, claim: claim, named: t.MissionID == d.CurrentMissionID}
@@ -67,7 +66,7 @@ func (r *recorder) hear(b *Binding, t domain.Telemetry, claim domain.DroneStatus
 	r.track(b, from, t)
 	parked := isParked(claim) && !s.named
 	s.left = d.MissionAcked && !s.named && left(*b, claim)
-	// Measured after the command expired, by a drone that does not know of it: it never will.
+	// The drone measured this after the command expired and does not know it, so it never will.
 	s.unheard = !d.MissionAcked && parked && t.Timestamp.After(d.FreeAfter)
 	if s.named || isFlying(claim) && !s.left {
 		d.ParkedSince = time.Time{}
@@ -127,12 +126,12 @@ func (r *recorder) dismiss(s boundReport) (failed string) {
 	return failed
 }
 
-// park frees the drone and takes its word for what it does now.
+// park frees the drone and takes over the status that it reports.
 func (r *recorder) park(s boundReport) string {
 	unbind(s.Binding, r.now)
 	s.Drone.Status = s.claim
 	if s.claim == domain.DroneIdle {
-		s.Drone.Status = domain.DroneUnknown // unless the word of the drone counts
+		s.Drone.Status = domain.DroneUnknown // unless its report counts
 		s.Drone.Status = r.unboundStatus(s.Drone, s.Telemetry, s.claim, r.now)
 	}
 	return ""

@@ -21,8 +21,8 @@ func ClearDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Tim
 	})
 }
 
-// GroundDrone keeps a drone from new missions, whatever it reports. It finishes the one
-// that it flies.
+// GroundDrone keeps a drone from new missions, whatever it reports. The drone finishes its current
+// mission.
 func GroundDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Time) (Change, error) {
 	return commandDrone(drone, id, why, now, func(d *domain.Drone) error {
 		if d.Grounded {

@@ -15,8 +15,8 @@ import (
 // sighting that is not before the previous stop was reached. Reports only add sightings,
 // so a stop may turn out to be reached earlier, but is never lost.
 
-// maxSightings bounds the sightings kept per stop. A dropped one lies between two kept
-// ones, so the stop is still reached, perhaps at a later time.
+// maxSightings bounds the sightings kept per stop. A dropped one lies between two kept ones, so the
+// stop stays reached, perhaps at a later time.
 const maxSightings = 16
 
 // ReachTimes returns the times at which a mission's stops were reached, in route order, by
@@ -59,10 +59,10 @@ func reachedAt(sightings []domain.Sighting, stop int, before time.Time) (at time
 	return at, sighted
 }
 
-// addEvidence adds to a mission what a report proves about its stops and reports whether
-// that is new. A report of a parked drone that does not name the mission proves, by its
-// position, at most the next stop, and is not kept. No report proves more than the possible
-// stops; beyond says what it claimed in spite of that, "" if nothing.
+// addEvidence adds what a report proves about a mission's stops and reports whether that is new. A
+// parked drone's report that does not name the mission proves at most the next stop, by its
+// position, and is not kept. No report proves more than the possible stops; beyond describes a
+// claim of more, "" if there is none.
 func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bool, possible int) (proved bool, beyond string) {
 	times, indexes := ReachTimes(*m), commandedIndexes(m.Route, m.DroppedStops)
 	most := math.MaxInt
@@ -79,7 +79,7 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 	}
 	if named && t.CompletedStops != nil {
 		completed := min(*t.CompletedStops, most)
-		// The drone may still fly the route from before orders were withdrawn, and count their stops.
+		// The drone may still fly the route with the withdrawn orders and count their stops.
 		certain, _ := slices.BinarySearch(indexes, completed)
 		from, to = min(certain, to), min(completed, to)
 		if from > possible {
@@ -118,9 +118,8 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 	return true, beyond
 }
 
-// kept drops sightings after their stop was reached, which no longer matter, and those
-// beyond the bound. The rest is sorted by stop and time, so that equal evidence makes equal
-// documents.
+// kept drops sightings of stops that were reached before, and those beyond the bound. It sorts the
+// rest by stop and time, so that equal evidence makes equal documents.
 func kept(m domain.Mission, all []domain.Sighting) []domain.Sighting {
 	m.Sightings = all
 	times, indexes := ReachTimes(m), commandedIndexes(m.Route, m.DroppedStops)
@@ -137,9 +136,9 @@ func kept(m domain.Mission, all []domain.Sighting) []domain.Sighting {
 	return rest
 }
 
-// thinned sorts the sightings of one stop and bounds their number. If there are too many,
-// it keeps the first of each second, or of each two, four and so on, and the last one, so
-// the result does not depend on their order of arrival. Of the claims it keeps the earliest.
+// thinned sorts the sightings of one stop and bounds their number. It keeps the last one and the
+// first of each second, or of each two, four and so on, so the result does not depend on their
+// order of arrival. Of the claims it keeps the earliest.
 func thinned(of []domain.Sighting) []domain.Sighting {
 	slices.SortFunc(of, func(a, b domain.Sighting) int {
 		if c := a.At.Compare(b.At); c != 0 || a.Claimed == b.Claimed {
@@ -166,9 +165,9 @@ func thinned(of []domain.Sighting) []domain.Sighting {
 	return of
 }
 
-// dutyDone reports whether a report shows by itself that a stop to charge or wait at is
-// done. A drone that counts its stops says so; one that does not has waited when the time
-// has come, and has charged if it has left the mission with the charge.
+// dutyDone reports whether a report alone shows that the drone has charged or waited at a stop. A
+// drone that counts its stops says so. Any other has waited when the time has come, and has charged
+// if it left the mission with that charge.
 func dutyDone(stop domain.Waypoint, t domain.Telemetry, named bool) bool {
 	if stop.Type == domain.WaypointWait {
 		return !t.Timestamp.Before(stop.WaitUntil)

@@ -12,15 +12,14 @@ import (
 const (
 	ReasonPlannedElsewhere Reason = "PLANNED_ELSEWHERE" // another depot or area plans it by now
 	ReasonDepotUnknown     Reason = "DEPOT_UNKNOWN"
-	ReasonHandedOverBefore Reason = "HANDED_OVER_BEFORE" // by the depot that is to have it
+	ReasonHandedOverBefore Reason = "HANDED_OVER_BEFORE" // by the depot that would get it
 	ReasonTooManyHandOvers Reason = "TOO_MANY_HAND_OVERS"
 )
 
-// HandOverOrder makes another depot plan an order that waits. order is nil if it is unknown;
-// areas are today's areas; by is the cycle handing over. Only the area that plans an order
-// may hand it over, not a cycle that began before the depots were regrouped. No depot gets an
-// order back, and domain.MaxHandOvers is the most there can be. A hand-over voids no plan: if
-// a decision about the order is applied first, that wins.
+// HandOverOrder makes another depot plan a waiting order. order is nil if it is unknown, areas are
+// today's areas, by is the cycle. Only the area that plans an order may hand it over, so a cycle
+// from before a regrouping of the depots may not. No depot gets an order back, and
+// domain.MaxHandOvers bounds their number. A decision about the order that is applied first wins.
 func HandOverOrder(order *domain.Order, areas []domain.Area, by domain.HandOvers, h domain.HandOver, now time.Time) (Change, error) {
 	id := string(h.OrderID)
 	from, planned := AreaOf(areas, h.From)
@@ -41,7 +40,7 @@ func HandOverOrder(order *domain.Order, areas []domain.Area, by domain.HandOvers
 	case h.To == h.From || slices.Contains(order.HandedOverBy, h.To):
 		return Change{}, reject(ReasonHandedOverBefore, id, "depot %s has planned it already", h.To)
 	case len(order.HandedOverBy) >= domain.MaxHandOvers:
-		return Change{}, reject(ReasonTooManyHandOvers, id, "it was handed over %d times, the most there can be", len(order.HandedOverBy))
+		return Change{}, reject(ReasonTooManyHandOvers, id, "it was handed over %d times, which is the limit", len(order.HandedOverBy))
 	}
 	o := *order
 	o.PlanningDepotID, o.PlanningSince = h.To, now
@@ -51,8 +50,8 @@ func HandOverOrder(order *domain.Order, areas []domain.Area, by domain.HandOvers
 	return r.change, nil
 }
 
-// AdmitHandOvers judges the fence of what a cycle hands over, as a decision's is judged.
-// The verdict is the fence to store; the error is a Rejection.
+// AdmitHandOvers checks the fence of a cycle's hand-overs as that of a decision. The verdict is the
+// fence to store; the error is a Rejection.
 func (p MissionAssignmentPolicy) AdmitHandOvers(s DecisionState, b domain.HandOvers) (Verdict, error) {
 	d := domain.Decision{DepotID: b.DepotID, Fence: b.Fence, CycleID: b.CycleID}
 	c := decisionCase{MissionAssignmentPolicy: p, DecisionState: s, decision: d}

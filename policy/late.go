@@ -30,7 +30,7 @@ func (p DronePolicy) applyLate(b Binding, t domain.Telemetry, now time.Time) (Bi
 	return late, r.change, true
 }
 
-// Ended is a mission that is over, with its orders as they are now.
+// Ended is a mission that has ended, with its orders as they are now.
 type Ended struct {
 	Mission domain.Mission
 	Orders  map[domain.OrderID]domain.Order
@@ -38,9 +38,8 @@ type Ended struct {
 	Other *Binding
 }
 
-// TakenOver returns the drone that now has an order of an ended mission but has not picked
-// it up. The order is the first such one along the stops that the mission has not reached,
-// on the route that the report names.
+// TakenOver returns the drone that now has an order of an ended mission but has not picked it up.
+// It takes the first such order along the unreached stops of the route that the report names.
 func (e Ended) TakenOver(t domain.Telemetry) (domain.DroneID, bool) {
 	m, _ := e.heeding(t)
 	for _, stop := range m.Route[min(m.ReachedStops, len(m.Route)):] {
@@ -67,13 +66,12 @@ func (e Ended) heeding(t domain.Telemetry) (m domain.Mission, adopted bool) {
 // the evidence of its delivery arrived. A person must find out what the drone carries.
 const ReasonPickedUpAgain Reason = "PICKED_UP_AGAIN"
 
-// ProveLate applies what a report proves about an ended mission of its drone. A parcel that
-// was put down counts as delivered, whichever mission has the order now, unless another
-// drone has picked it up again, which is noted. A parcel that is aboard waits for an
-// operator. One call takes at most one order from another mission: repeat it until the
-// error is a Rejection, which says that the report is stale.
+// ProveLate applies what a report proves about an ended mission of its drone. A parcel that was
+// delivered counts as delivered, whichever mission has the order now. If another drone has picked
+// it up again, that is noted. A parcel that is aboard waits for an operator. One call takes at most
+// one order from another mission: repeat it until the report is rejected as stale.
 func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Change, error) {
-	stale := reject(ReasonStaleTelemetry, string(t.DroneID), "it proves nothing new about mission %s, which is over", t.MissionID)
+	stale := reject(ReasonStaleTelemetry, string(t.DroneID), "it proves nothing new about mission %s, which has ended", t.MissionID)
 	m := e.Mission
 	if m.ID != t.MissionID || m.DroneID != t.DroneID || p.checkRoute(m, t) != nil {
 		return Change{}, stale
@@ -109,9 +107,9 @@ func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Chan
 	return r.change, nil
 }
 
-// serveLate applies to a stop's order that an ended mission reached the stop. taken says
-// that the order was taken from the other binding; ok is false if it would have to be taken
-// from a binding that was not given.
+// serveLate applies to a stop's order that an ended mission reached the stop. taken says that the
+// order was taken from the other binding. ok is false if it must be taken from a binding that was
+// not given.
 func (r *recorder) serveLate(other *Binding, orders map[domain.OrderID]domain.Order, m domain.Mission, stop domain.Waypoint, at time.Time) (taken, ok bool) {
 	o, known := orders[stop.OrderID]
 	if !known || !stop.ForOrder() {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Limits are the numbers of the contract. Every policy, cycle and snapshot of a fleet must
-// use the same.
+// Limits are the numbers of the contract. Every policy, cycle and snapshot of a fleet must use the
+// same ones.
 type Limits struct {
 	// MaxFuture is how far ahead of the server a report may be measured.
 	MaxFuture time.Duration
@@ -14,7 +14,7 @@ type Limits struct {
 	ClockError time.Duration
 	// StopRadiusMetres is how near a drone must come to reach a stop.
 	StopRadiusMetres float64
-	// TopSpeedKmh is how fast drones fly at most. Claims that need twice as much are not
+	// TopSpeedKmh is the drones' top speed. A claim that needs more than twice this speed is not
 	// believed.
 	TopSpeedKmh float64
 	// EmergencyBattery is the state of charge, in percent, below which a
@@ -27,13 +27,12 @@ type Limits struct {
 	MaxSilence time.Duration
 	// FaultGrace is how long an acked drone may recover from a fault.
 	FaultGrace time.Duration
-	// LateGrace is how long late reports may still prove the stops that a parked
-	// drone is missing: of the order of a message's lease.
+	// LateGrace is how long late reports may still prove the missing stops of a parked drone. It is
+	// of the order of a message's lease.
 	LateGrace time.Duration
-	// GhostGrace is how long after its mission's failure a drone that still
-	// names it is not believed to be idle.
+	// GhostGrace is how long a drone that names its failed mission is not believed to be idle.
 	GhostGrace time.Duration
-	// GhostRevokeEvery is how often a ghost is told again.
+	// GhostRevokeEvery is how often a ghost's mission is revoked again.
 	GhostRevokeEvery time.Duration
 	// IdleSilence is how long an unbound drone may be silent before it is
 	// UNKNOWN, and how old a report of IDLE may be to be believed.
@@ -43,23 +42,21 @@ type Limits struct {
 	BoundSilence time.Duration
 	// CommandLifetime is how long a drone may take to receive a command.
 	CommandLifetime time.Duration
-	// StallFactor is how many times its estimate a mission may take, though
-	// never less than BoundSilence, and StallFloor how long one without an
-	// estimate may.
+	// StallFactor is how many times its estimate a mission may take, but at least BoundSilence.
+	// StallFloor is how long a mission without an estimate may take.
 	StallFactor float64
 	StallFloor  time.Duration
-	// QueueLimit is how much longer a mission may take whose drone is where it is to
-	// charge: drones wait there while others have the slots.
+	// QueueLimit is the extra time of a mission whose drone is at its charging stop, where it may
+	// wait for a slot.
 	QueueLimit time.Duration
 
 	// MaxAge is how old the snapshot behind a decision may be.
 	MaxAge time.Duration
-	// CommitDelay is how long after its own time a change may become visible: no
-	// transaction lasts longer.
+	// CommitDelay is how long after its own time a change may become visible. No transaction lasts
+	// longer.
 	CommitDelay time.Duration
-	// TurnTime is how long before its arrival at a stop a drone can no longer be turned
-	// away from it, unless its mission has no orders. An optimizer's must not be less than
-	// the State Managers'.
+	// TurnTime is how long before its arrival a drone can no longer be turned away from a stop,
+	// unless its mission has no orders. An optimizer's must be at least the State Managers'.
 	TurnTime time.Duration
 	// MaxWait is how far ahead a drone may be told to wait.
 	MaxWait time.Duration

@@ -54,9 +54,8 @@ func (r *recorder) putBack(o *domain.Order) {
 	o.AssignedDroneID, o.AssignedMissionID, o.Releasing = "", "", false
 }
 
-// prove applies what a report proves about the bound mission: its reached stops, their
-// effect on the orders, and its completion after the last order stop. At most the possible
-// stops are proved.
+// prove applies what a report proves about the bound mission: its reached stops, their effect on
+// the orders, and its completion after the last order stop. It proves at most the possible stops.
 func (r *recorder) prove(b *Binding, t domain.Telemetry, named bool, possible int) {
 	m := b.Mission
 	if m == nil || m.Status == domain.MissionFailed {
@@ -125,8 +124,8 @@ func deliver(o *domain.Order, measured, now time.Time) {
 	o.Late = !o.Deadline.IsZero() && o.DeliveredAt.After(o.Deadline)
 }
 
-// complete ends a mission that has nothing left to pick up or deliver, unless its drone
-// may still fly to orders that an amendment adds. From then on the drone flies home.
+// complete ends a mission that has nothing left to pick up or deliver. The drone then flies home.
+// The mission goes on while the drone may fly to orders that an amendment adds.
 func (r *recorder) complete(b *Binding) {
 	m := b.Mission
 	if m.Status != domain.MissionActive || !m.LastOrderStopReached() || m.AwaitsAdded() {
@@ -141,9 +140,9 @@ func (r *recorder) complete(b *Binding) {
 	b.Drone.Homebound, b.Drone.HomeboundSince = true, r.now
 }
 
-// failMission ends the bound, active mission: its orders go back to the pool
-// or to an operator, and the drone is owed a revocation. The drone stays bound;
-// see unbind. failed is why the mission failed; empty if it was over before.
+// failMission fails the bound, active mission and queues a revocation. Its orders go back to the
+// pool or to an operator. The drone stays bound until unbind. failed is why the mission failed; it
+// is empty if the mission had ended before.
 func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed string) {
 	m := b.Mission
 	if m == nil || m.Status != domain.MissionActive {
@@ -181,8 +180,8 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed 
 	return string(reason)
 }
 
-// left reports whether a report that does not name the bound mission shows that the
-// drone has left it: one in flight only if the mission was revoked.
+// left reports whether a report that does not name the bound mission shows that the drone has left
+// it. A drone in flight has left only a revoked mission.
 func left(b Binding, claim domain.DroneStatus) bool {
 	m := b.Mission
 	return isParked(claim) || isFlying(claim) && b.Drone.MissionAcked && m != nil && m.Status == domain.MissionActive && m.Revoked()
@@ -196,9 +195,9 @@ func failureOf(m *domain.Mission, reason domain.FailureReason) domain.FailureRea
 	return reason
 }
 
-// leave ends the mission of a drone that has left it with stops missing. If only stops
-// are missing that an amendment added, the mission is COMPLETED without them; it keeps the
-// amendment, since late reports may show that they were served.
+// leave ends the mission of a drone that has left it with stops missing. If an amendment added all
+// of these, the mission is COMPLETED without them. It keeps the amendment, because late reports may
+// show that they were served.
 func (r *recorder) leave(b *Binding, reason domain.FailureReason) (failed string) {
 	m := b.Mission
 	if m == nil || m.Status != domain.MissionActive || !m.LastOrderStopReached() || !m.AwaitsAdded() {
@@ -213,8 +212,7 @@ func (r *recorder) leave(b *Binding, reason domain.FailureReason) (failed string
 	return ""
 }
 
-// unassignAdded makes the orders wait that an amendment added and that the drone has not
-// picked up.
+// unassignAdded takes back the orders that an amendment added and that the drone has not picked up.
 func (r *recorder) unassignAdded(b *Binding, a domain.Amendment) {
 	for _, id := range a.AddedIDs {
 		if o := b.Orders[id]; o.AssignedMissionID == b.Mission.ID && o.Status == domain.OrderAssigned {
@@ -231,8 +229,8 @@ func (r *recorder) unassign(b *Binding, before, o domain.Order, reason Reason) {
 	b.Mission.OrderIDs = minus(b.Mission.OrderIDs, []domain.OrderID{o.ID})
 }
 
-// withdrawOrder takes an order out of the bound mission, and out of the binding: what
-// became of it is recorded already.
+// withdrawOrder takes an order out of the bound mission and of the binding. The caller has already
+// recorded what became of the order.
 func (r *recorder) withdrawOrder(from Binding, id domain.OrderID) {
 	b := from.clone()
 	delete(b.Orders, id)
@@ -262,7 +260,7 @@ func (r *recorder) shorten(b *Binding, id domain.OrderID) {
 		m.Amendment = &a
 	}
 	m.Route, m.DroppedStops = withoutOrder(m.Route, m.DroppedStops, m.ReachedStops, id)
-	// The drone is owed the shorter route, if only to fly home.
+	// The drone needs the shorter route, even if only to fly home.
 	if !m.Revoked() {
 		oweCommand(m, r.now.Add(r.CommandLifetime))
 	}
@@ -272,8 +270,8 @@ func (r *recorder) shorten(b *Binding, id domain.OrderID) {
 	r.mission(before, m, string(domain.FailureWithdrawn))
 }
 
-// unbind frees the drone of its mission. It remembers one that failed, in case the drone
-// flies on as a ghost.
+// unbind frees the drone of its mission. The drone's document remembers a failed one, in case the
+// drone flies on as a ghost.
 func unbind(b *Binding, now time.Time) {
 	d := &b.Drone
 	if b.Mission != nil && b.Mission.Status == domain.MissionFailed {
@@ -298,8 +296,8 @@ func rememberFailure(d *domain.Drone, id domain.MissionID, now time.Time) {
 	}
 }
 
-// oweCommand queues a command for the drone. It expires at the given time, but later than
-// the command before it: by that a drone orders commands that overtake each other.
+// oweCommand queues a command for the drone. It expires at the given time, but later than the one
+// before, because drones order commands by their expiry.
 func oweCommand(m *domain.Mission, expires time.Time) {
 	if next := m.CommandExpiresAt.Add(time.Microsecond); next.After(expires) {
 		expires = next

@@ -22,9 +22,8 @@ type Pin struct {
 	Why   string
 }
 
-// PinOrder lets only one drone take an open order, whatever it was pinned to before.
-// known says whether there is such a drone. An order in the mission of another drone is
-// refused: its mission must be recalled first.
+// PinOrder lets only one drone take an open order. It replaces an earlier pin. known says whether
+// the drone exists. An order in another drone's mission is refused until that mission is recalled.
 func PinOrder(order *domain.Order, known bool, p Pin, now time.Time) (Change, error) {
 	return adjust(order, p.Order, p.Why, now, func(o *domain.Order) error {
 		switch {
@@ -42,7 +41,7 @@ func PinOrder(order *domain.Order, known bool, p Pin, now time.Time) (Change, er
 	})
 }
 
-// UnpinOrder lets every drone take an open order again that is not forbidden.
+// UnpinOrder lets every drone that is not forbidden take an open order again.
 func UnpinOrder(order *domain.Order, id domain.OrderID, why string, now time.Time) (Change, error) {
 	return adjust(order, id, why, now, func(o *domain.Order) error {
 		if o.PinnedDroneID == "" {
@@ -53,9 +52,8 @@ func UnpinOrder(order *domain.Order, id domain.OrderID, why string, now time.Tim
 	})
 }
 
-// ForbidDrone keeps a drone from taking an open order. known says whether there is such a
-// drone. An order in a mission of that drone is refused: the mission must be recalled
-// first.
+// ForbidDrone keeps a drone from taking an open order. known says whether the drone exists. An
+// order in a mission of that drone is refused until the mission is recalled.
 func ForbidDrone(order *domain.Order, known bool, p Pin, now time.Time) (Change, error) {
 	return adjust(order, p.Order, p.Why, now, func(o *domain.Order) error {
 		switch {
@@ -68,7 +66,7 @@ func ForbidDrone(order *domain.Order, known bool, p Pin, now time.Time) (Change,
 		case o.AssignedDroneID == p.Drone:
 			return p.inMission(*o)
 		case len(o.ForbiddenDroneIDs) >= domain.MaxForbiddenDrones:
-			return p.refuse(ReasonTooManyDrones, "%d drones are forbidden, the most there can be; pin the order to a drone instead", len(o.ForbiddenDroneIDs))
+			return p.refuse(ReasonTooManyDrones, "%d drones are forbidden, which is the limit; pin the order to a drone instead", len(o.ForbiddenDroneIDs))
 		}
 		o.ForbiddenDroneIDs = append(slices.Clone(o.ForbiddenDroneIDs), p.Drone)
 		return nil

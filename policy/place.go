@@ -12,8 +12,8 @@ const ReasonInUse Reason = "IN_USE"
 // MaxUsersNamed bounds the users of a place that a refusal names.
 const MaxUsersNamed = 10
 
-// CheckUnused decides whether an operator may delete a place, or move it. users are the entities that
-// refer to it, as in "drone D1"; at most MaxUsersNamed are named.
+// CheckUnused decides whether an operator may delete or move a place. users are the entities that
+// refer to it, as in "drone D1". The refusal names at most MaxUsersNamed of them.
 func CheckUnused(kind domain.PlaceKind, id string, users []string) error {
 	if len(users) == 0 {
 		return nil

@@ -8,10 +8,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// A report may claim only what its drone can have done (F-SND-03). The drone's track says
-// where it was last and how many stops it can have completed by then. Each newer report moves
-// it on, at no more than twice the drone's top speed. What a report claims beyond that proves
-// nothing, and is recorded.
+// A report may claim only what its drone can have done (F-SND-03). The drone's track says where it
+// was last and how many stops it can have completed by then. Each newer report moves the track, at
+// no more than twice the top speed. A claim beyond that proves nothing and is recorded.
 
 // implausibleEvery is how often a drone's implausible reports are recorded.
 const implausibleEvery = time.Minute
@@ -24,9 +23,9 @@ func trackOf(d domain.Drone) (t domain.Track, ok bool) {
 	return domain.Track{Position: d.Position, At: d.LastUpdate}, !d.LastUpdate.IsZero()
 }
 
-// follow moves a track on to a report along the mission that holds the drone, nil for none.
-// jump is how many metres the report is farther away than the drone can have flown; the track
-// then stays where it was.
+// follow moves a track to a report, along the mission that holds the drone; m is nil for none. jump
+// is how many metres the report is beyond the drone's reach. If it is, the track stays where it
+// was.
 func (p DronePolicy) follow(from domain.Track, m *domain.Mission, t domain.Telemetry) (to domain.Track, jump float64) {
 	speed := p.TopSpeedKmh / 3.6
 	// The drone's clock may have been set meanwhile.
@@ -40,7 +39,7 @@ func (p DronePolicy) follow(from domain.Track, m *domain.Mission, t domain.Telem
 	if m == nil || m.ID != from.MissionID {
 		return to, jump
 	}
-	// The drone flies past each stop within the radius, in order, and ends at the report.
+	// The drone passes each stop within the radius, in order, and ends at the report.
 	at, flown, slack := from.Position, 0.0, p.StopRadiusMetres
 	for to.Stops = max(from.Stops, m.ReachedStops); to.Stops < countedStops(*m); to.Stops++ {
 		stop := m.Route[to.Stops]
@@ -66,9 +65,9 @@ func possibleStops(b Binding) int {
 	return math.MaxInt
 }
 
-// possibleLate is how many stops of a mission its drone can have completed when it measured a
-// report that is not newer than its track, or that came after the mission's end. The report
-// may be newer in truth: the drone's clock may have been set back.
+// possibleLate is how many stops a drone can have completed when it measured a report that is not
+// newer than its track or that came after the mission's end. The report may be newer than it says,
+// because the drone's clock may have been set back.
 func (p DronePolicy) possibleLate(track *domain.Track, m *domain.Mission, t domain.Telemetry) int {
 	if track == nil || m == nil || track.MissionID != m.ID {
 		return math.MaxInt
@@ -77,7 +76,7 @@ func (p DronePolicy) possibleLate(track *domain.Track, m *domain.Mission, t doma
 	return max(to.Stops, m.ReachedStops)
 }
 
-// track moves the drone's track on to a report that is newer than it, and records a jump.
+// track moves the drone's track to a newer report and records a jump.
 func (r *recorder) track(b *Binding, from domain.Track, t domain.Telemetry) {
 	d := &b.Drone
 	to, jump := r.follow(from, b.Mission, t)
@@ -106,7 +105,7 @@ func startTrack(d *domain.Drone, id domain.MissionID) {
 	}
 }
 
-// endTrack keeps with a mission that has ended what its drone can have done by then.
+// endTrack copies the drone's track to its ended mission.
 func endTrack(b *Binding) {
 	if k := b.Drone.Track; k != nil && k.MissionID == b.Mission.ID {
 		t := *k

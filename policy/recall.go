@@ -6,9 +6,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// A recalled mission goes on until nothing is aboard; then its drone is told to give it
-// up. Its orders stay with it until the drone shows that it has left it, so that nobody
-// else gets a parcel that this drone may still pick up (docs/decisions/0010).
+// A recalled mission goes on until nothing is aboard. Then its drone is told to give it up. Its
+// orders stay with it until the drone shows that it has left, so that no other drone gets a parcel
+// that this one may still pick up (docs/decisions/0010).
 
 // RecallMission recalls a mission for an operator. mission is nil if there is none;
 // binding is its drone's.
@@ -49,8 +49,8 @@ func (b Binding) aboard() bool {
 	return false
 }
 
-// remindRecalled tells the drone of a recalled mission to give it up: once nothing is
-// aboard, and again while the drone still names the mission.
+// remindRecalled revokes a recalled mission: once nothing is aboard, and again while the drone
+// still names the mission.
 func (r *recorder) remindRecalled(b *Binding) {
 	m := b.Mission
 	if m == nil || m.Status != domain.MissionActive || !b.recalled() || m.RevokePending || b.aboard() ||

@@ -17,10 +17,10 @@ const (
 	ReasonItemUnknown            Reason = "ITEM_UNKNOWN" // the drone has no such due item
 )
 
-// Register creates a drone with what its reports do not carry, or changes that. t is the
-// type that the registration names; nil if it names none. A known drone keeps its state; an
-// unregistered or retired one is planned from now on. A new one is UNKNOWN until its first
-// fresh IDLE. The error, if any, is a Rejection.
+// Register creates a drone, or changes what its reports do not carry. t is the type that the
+// registration names; nil if it names none. A known drone keeps its state. An unregistered or
+// retired one is planned from now on. A new one is UNKNOWN until its first fresh IDLE. The error,
+// if any, is a Rejection.
 func Register(existing *domain.Drone, reg domain.DroneRegistration, t *domain.DroneType, by, why string, now time.Time) (Change, error) {
 	properties, missing := reg.Resolve(t)
 	if len(missing) > 0 {
@@ -48,8 +48,8 @@ func Register(existing *domain.Drone, reg domain.DroneRegistration, t *domain.Dr
 	return r.change, nil
 }
 
-// Retire takes a drone out of service. users are what needs it, as in "order O1"; a drone
-// that is bound is needed by its mission. A retired drone stays as it is.
+// Retire takes a drone out of service. users are the entities that need it, as in "order O1"; a
+// bound drone's mission needs it too. A retired drone stays as it is.
 func Retire(drone *domain.Drone, id domain.DroneID, users []string, why string, now time.Time) (Change, error) {
 	if drone != nil && drone.Retired() {
 		return Change{}, nil
@@ -66,7 +66,7 @@ func Retire(drone *domain.Drone, id domain.DroneID, users []string, why string, 
 	})
 }
 
-// Maintain records that an item of a drone was maintained, from which its next limits count.
+// Maintain records the maintenance of a drone's item. The item's next limits count from then.
 func Maintain(drone *domain.Drone, id domain.DroneID, item, why string, now time.Time) (Change, error) {
 	return commandDrone(drone, id, why, now, func(d *domain.Drone) error {
 		var names []string
@@ -156,8 +156,8 @@ func limitsText(l domain.DueLimits) string {
 	return strings.Join(parts, " or ")
 }
 
-// SetupDrone does for drones of tests and of simulated fleets what Register does, but takes
-// every property as it is and registers nothing: the drone is as earlier versions left it.
+// SetupDrone writes a drone of a test or simulated fleet with every property as given. It registers
+// nothing: the drone is as earlier versions left it.
 func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
 	r := &recorder{now: now, cause: domain.CauseSetup}
 	if existing == nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// A mission can be changed under way (F-AMD-01 to 05). Until the drone names the new revision
-// it may fly either route. So the mission owns the orders of both: added ones at once,
-// released ones until the drone confirms. A drone that names another revision after the
-// command has expired will never fly the new one.
+// A mission can be changed under way (F-AMD-01 to 05). Until the drone names the new revision it
+// may fly either route, so the mission owns the orders of both. Added orders belong to it at once,
+// released ones until the drone confirms. A drone that names another revision after the command has
+// expired will never fly the new one.
 
-// ReasonAmendmentVoid is why orders that an amendment added wait again, and ReasonReleased
-// why those that it took away do.
+// Reasons for orders to wait again: the amendment that added them became void, or an amendment took
+// them away.
 const (
 	ReasonAmendmentVoid Reason = "AMENDMENT_VOID"
 	ReasonReleased      Reason = "RELEASED"
 )
 
-// amend writes a decided amendment: the added orders are bound, and those that are taken
-// away are marked. The drone's document changes with its mission.
+// amend writes a decided amendment. It binds the added orders and marks the released ones. The
+// drone's document changes with its mission.
 func (p MissionAssignmentPolicy) amend(c decisionCase, entry *domain.LedgerEntry) Change {
 	r := &recorder{now: c.now, cause: domain.CauseDecision, decision: c.decision.ID, cycle: c.decision.CycleID}
 	before, d := *c.Mission, c.decision
@@ -51,8 +51,8 @@ func (p MissionAssignmentPolicy) amend(c decisionCase, entry *domain.LedgerEntry
 	return r.change
 }
 
-// checkRoute refuses a report that names a revision which its mission never had, or did not
-// have yet when the drone measured, or that counts more stops than the revision has.
+// checkRoute refuses a report that names a revision which its mission never had, or did not have
+// yet when the drone measured. It also refuses one that counts more stops than the revision has.
 func (p DronePolicy) checkRoute(m domain.Mission, t domain.Telemetry) error {
 	a := m.Amendment
 	switch {
@@ -68,9 +68,8 @@ func (p DronePolicy) checkRoute(m domain.Mission, t domain.Telemetry) error {
 	return nil
 }
 
-// heedRevision applies what a report that names the bound mission says about its
-// amendment: naming it puts it in force, naming another after its command has expired
-// makes it void.
+// heedRevision applies the revision that a report of the bound drone names. The amendment's own
+// puts it in force; another one, after the command has expired, makes it void.
 func (r *recorder) heedRevision(b *Binding, t domain.Telemetry) {
 	m := b.Mission
 	if m == nil || m.Status != domain.MissionActive || m.Amendment == nil {
@@ -84,9 +83,8 @@ func (r *recorder) heedRevision(b *Binding, t domain.Telemetry) {
 	}
 }
 
-// confirmAmendment puts the amendment in force. Orders that it took away wait from now on.
-// One that was picked up meanwhile, as far as the store knows, waits for an operator: the
-// drone says that it flies without it.
+// confirmAmendment puts the amendment in force. Released orders wait from now on. One that was
+// picked up meanwhile waits for an operator, because the drone says that it flies without it.
 func (r *recorder) confirmAmendment(b *Binding) {
 	m := b.Mission
 	before, a := *m, *m.Amendment
@@ -110,8 +108,8 @@ func (r *recorder) confirmAmendment(b *Binding) {
 	r.mission(before, m, "")
 }
 
-// voidAmendment leaves the old revision in force. The drone is told again what that is: it
-// may have missed a command that the amendment's replaced.
+// voidAmendment leaves the old revision in force. The drone is told it again, because it may have
+// missed a command that the amendment's replaced.
 func (r *recorder) voidAmendment(b *Binding) {
 	m := b.Mission
 	before, a := *m, *m.Amendment
@@ -133,8 +131,8 @@ func (r *recorder) voidAmendment(b *Binding) {
 	r.mission(before, m, string(ReasonAmendmentVoid))
 }
 
-// adopt makes the amendment's route the one in force. Sightings of stops that both routes
-// begin with stay.
+// adopt puts the amendment's route in force. Sightings of the stops that both routes begin with
+// stay.
 func adopt(m *domain.Mission) {
 	a := *m.Amendment
 	from, to := commandedIndexes(m.Route, m.DroppedStops), commandedIndexes(a.Route, a.DroppedStops)

@@ -9,9 +9,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// countedStops is the length of the route up to the last stop that counts: the last order
-// stop, without the way home, or in a mission without orders the last stop at which the
-// drone charges or waits.
+// countedStops is the length of the route up to its last order stop, without the way home. In a
+// mission without orders it ends at the last stop to charge or wait.
 func countedStops(m domain.Mission) int {
 	counts := domain.Waypoint.ForOrder
 	if m.Standby() {
@@ -37,8 +36,8 @@ func commandedIndexes(route []domain.Waypoint, dropped []int) []int {
 	return indexes
 }
 
-// routeStops is how many stops a revision of the mission had, as commanded; known is false
-// for one that is no longer kept.
+// routeStops is how many stops a revision of the mission had, as commanded. known is false for a
+// revision that is no longer kept.
 func routeStops(m domain.Mission, revision int) (n int, known bool) {
 	if a := m.Amendment; a != nil && revision == a.Revision {
 		return len(a.Route) + len(a.DroppedStops), true
@@ -59,11 +58,11 @@ func provable(m domain.Mission, revision int) int {
 		}
 		least = min(least, e.Shared)
 	}
-	return least // one that is forgotten, or a drone that names none
+	return least // the revision is forgotten, or the drone names none
 }
 
-// withEarlier adds a revision that is no longer in force, or never was. All earlier ones
-// share at most as much with the route in force as the one before it does.
+// withEarlier adds a revision that is no longer, or never was, in force. Each earlier one shares at
+// most as much with the route in force as the one after it.
 func withEarlier(earlier []domain.EarlierRoute, revision, shared int) []domain.EarlierRoute {
 	list := make([]domain.EarlierRoute, 0, len(earlier)+1)
 	for _, e := range earlier {
@@ -82,9 +81,9 @@ func withEarlier(earlier []domain.EarlierRoute, revision, shared int) []domain.E
 	return list
 }
 
-// sharedIndexes is how many stops, counted as commanded, the route in force and the
-// amendment begin with. A stop of a withdrawn order ends the count: only one of the routes
-// may count it.
+// sharedIndexes is how many stops the route in force and the amendment begin with, counted as
+// commanded. A stop of a withdrawn order ends the count, because only one of the routes may count
+// it.
 func sharedIndexes(m domain.Mission) int {
 	from, to := commandedIndexes(m.Route, m.DroppedStops), commandedIndexes(m.Amendment.Route, m.Amendment.DroppedStops)
 	for i := range sharedStops(m.Route, m.Amendment.Route) {
@@ -95,8 +94,7 @@ func sharedIndexes(m domain.Mission) int {
 	return sharedStops(m.Route, m.Amendment.Route)
 }
 
-// sharedStops is how many stops two routes begin with; when they are expected does not
-// matter.
+// sharedStops is how many stops two routes begin with, whatever their ETAs.
 func sharedStops(a, b []domain.Waypoint) (n int) {
 	for n < len(a) && n < len(b) && sameStop(a[n], b[n]) {
 		n++

@@ -8,10 +8,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// A mission may have no orders (F-AMD-06): its drone flies to a depot or to an advance
-// position, charges there or waits. Such a mission gives way. A decision with an order
-// amends it at once, whatever the drone has done or is about to do, because nothing is
-// aboard and nobody waits for it.
+// A mission may have no orders (F-AMD-06): its drone flies to a depot or to an advance position and
+// charges or waits there. Such a mission gives way. A decision with an order amends it at once,
+// whatever the drone does, because nothing is aboard and no order waits for it.
 
 // usualConsumption, in percent of a full charge per kilometre, is what plans assume for a
 // drone whose own consumption is not known.
@@ -28,7 +27,7 @@ func (c decisionCase) standbyUnsupported() string {
 func (c decisionCase) standbyRoute() string {
 	route := c.decision.Route
 	if c.decision.Amends() && !c.Mission.Standby() {
-		return fmt.Sprintf("it lists no order, and mission %s has some", c.Mission.ID)
+		return fmt.Sprintf("it lists no order, but mission %s has orders", c.Mission.ID)
 	}
 	for i, stop := range route {
 		switch last := i == len(route)-1; {
@@ -45,8 +44,8 @@ func (c decisionCase) standbyRoute() string {
 	return ""
 }
 
-// dutyAhead says which stop of a mission with orders charges or waits, "" if none does that
-// the drone has not reached: an order is not kept waiting for either.
+// dutyAhead names an unreached stop at which a mission with orders charges or waits, "" if there is
+// none. Orders must not wait for either.
 func (c decisionCase) dutyAhead() string {
 	reached := 0
 	if c.decision.Amends() {
@@ -54,7 +53,7 @@ func (c decisionCase) dutyAhead() string {
 	}
 	for i, stop := range c.decision.Route {
 		if stop.Duty() && i >= reached {
-			return fmt.Sprintf("stop %d is a %s, which a drone with orders does not do", i, stop.Type)
+			return fmt.Sprintf("stop %d is a %s, which a mission with orders must not have", i, stop.Type)
 		}
 	}
 	return ""
@@ -69,7 +68,7 @@ func (c decisionCase) badCharge() string {
 			continue
 		}
 		if level := stop.ChargeToPercent; !(level > 0 && level <= 100) { // or NaN
-			return fmt.Sprintf("stop %d charges to %v %%, not above 0 and at most 100", i, level)
+			return fmt.Sprintf("stop %d charges to %v %%; the level must be above 0 and at most 100", i, level)
 		}
 		if metres := c.nearestDepot(stop.Position); metres > c.StopRadiusMetres {
 			return fmt.Sprintf("stop %d charges more than %.0f m from any depot", i, c.StopRadiusMetres)
@@ -88,7 +87,7 @@ func (c decisionCase) badWait() string {
 		}
 		switch until := stop.WaitUntil; {
 		case !until.After(c.now):
-			return fmt.Sprintf("stop %d waits until %s, which is over", i, until.UTC().Format(time.RFC3339))
+			return fmt.Sprintf("stop %d waits until %s, which has passed", i, until.UTC().Format(time.RFC3339))
 		case until.Sub(c.now) > c.MaxWait:
 			return fmt.Sprintf("stop %d waits until %s, more than %s from now", i, until.UTC().Format(time.RFC3339), c.MaxWait)
 		}
@@ -105,9 +104,9 @@ func (c decisionCase) nearestDepot(at domain.Position) (metres float64) {
 	return metres
 }
 
-// standbyTooLow says that the charge does not suffice for a route without orders, "" if it
-// does. From where the route ends the drone must still reach the nearest depot. A drone that
-// only charges where it is may have any charge.
+// standbyTooLow says that the charge does not suffice for a route without orders, "" if it does.
+// From the end of the route the drone must still reach the nearest depot. A drone that only charges
+// where it is may have any charge.
 func (c decisionCase) standbyTooLow() string {
 	d, estimate := *c.Drone, c.decision.EstimatedBatteryConsumption
 	if len(c.Depots) == 0 {
@@ -141,5 +140,5 @@ func (c decisionCase) standbyTooLow() string {
 	if math.IsInf(lowest, 1) || d.Battery > least && lowest >= least-rounding {
 		return ""
 	}
-	return fmt.Sprintf("drone %s has %.1f %% and would have %.1f %% on the way or at the depot after it, under %.0f %%", d.ID, d.Battery, lowest, least)
+	return fmt.Sprintf("drone %s has %.1f %% and would have %.1f %% on the way or at the nearest depot, below %.0f %%", d.ID, d.Battery, lowest, least)
 }

@@ -6,9 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// claim is the status a report stands for: its own, or EMERGENCY when the
-// battery is almost empty, unless the drone is in maintenance, where that is no
-// news. Empty means no claim.
+// claim is the status that a report stands for. An almost empty battery counts as EMERGENCY, unless
+// the drone is in maintenance. Empty means no claim.
 func (p DronePolicy) claim(t domain.Telemetry) domain.DroneStatus {
 	switch {
 	case t.Status == domain.DroneMaintenance:
@@ -52,9 +51,8 @@ func isFault(s domain.DroneStatus) bool  { return activityOf(s) == faulty }
 func isParked(s domain.DroneStatus) bool { return activityOf(s) == parked }
 func isFlying(s domain.DroneStatus) bool { return activityOf(s) == flying }
 
-// unboundStatus is what a drone that nothing holds is after a report. IDLE
-// offers it to the optimizer and is therefore believed only when it is fresh
-// and the drone has understood that its last mission is over.
+// unboundStatus is the status of an unbound drone after a report. IDLE offers the drone to the
+// optimizer, so it must be fresh, and the drone must know that its last mission has ended.
 func (p DronePolicy) unboundStatus(d domain.Drone, t domain.Telemetry, claim domain.DroneStatus, now time.Time) domain.DroneStatus {
 	unaware := p.unaware(d, t)
 	switch {
@@ -69,16 +67,15 @@ func (p DronePolicy) unboundStatus(d domain.Drone, t domain.Telemetry, claim dom
 	}
 }
 
-// unaware reports whether the drone names a mission of its own so soon after
-// it failed that it may not have learned of that yet.
+// unaware reports whether the drone names a mission of its own that failed so recently that it may
+// not know yet.
 func (p DronePolicy) unaware(d domain.Drone, t domain.Telemetry) bool {
 	failedAt, failed := d.FailedAt(t.MissionID)
 	return failed && !t.Timestamp.After(failedAt.Add(p.GhostGrace))
 }
 
-// watchGhost flags a drone that still flies a mission of its own that had
-// failed before this report, whether or not another mission holds it by now,
-// and has the drone told again.
+// watchGhost flags a drone that still flies a mission of its own that had failed before this
+// report, even if another mission holds it by now. The mission is revoked again.
 func (r *recorder) watchGhost(before domain.Drone, d *domain.Drone, t domain.Telemetry, claim domain.DroneStatus) {
 	_, failed := before.FailedAt(t.MissionID)
 	landed := isParked(claim) || claim == domain.DroneMaintenance

@@ -7,14 +7,14 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Reasons against where a route's stops are.
+// Reasons to refuse the positions of a route's stops.
 const (
 	ReasonWarehouseUnknown Reason = "WAREHOUSE_UNKNOWN"
 	ReasonStopMisplaced    Reason = "STOP_MISPLACED"
 	ReasonWarehouseUnfit   Reason = "WAREHOUSE_UNFIT"
 )
 
-// isStopReason reports whether a reason is one that RecordStops lets pass.
+// isStopReason reports whether RecordStops lets a reason pass.
 func isStopReason(r Reason) bool {
 	return r == ReasonWarehouseUnknown || r == ReasonStopMisplaced || r == ReasonWarehouseUnfit
 }
@@ -35,8 +35,8 @@ func (c decisionCase) sites() stopSites {
 	return stopSites{c.StopToleranceMetres, c.Orders, c.Warehouses, c.Depots}
 }
 
-// anyStopAhead makes a check of one stop one of all stops that are neither reached nor
-// committed. Those before are equal to the mission's, or STOP_COMMITTED.
+// anyStopAhead applies a check to all stops that are neither reached nor committed. Earlier stops
+// equal the mission's, or the decision is STOP_COMMITTED.
 func anyStopAhead(against func(stopSites, domain.Waypoint) string) func(decisionCase) string {
 	return func(c decisionCase) string {
 		from := 0
@@ -47,11 +47,11 @@ func anyStopAhead(against func(stopSites, domain.Waypoint) string) func(decision
 	}
 }
 
-// firstMisplaced says what is wrong with the first stop, from an index on, with a flaw.
+// firstMisplaced describes the first stop with a flaw, from an index on.
 func (s stopSites) firstMisplaced(route []domain.Waypoint, from int, against func(stopSites, domain.Waypoint) string) string {
 	for i := from; i < len(route); i++ {
 		if _, known := s.orders[route[i].OrderID]; route[i].ForOrder() && !known {
-			continue // of a mission whose order was deleted; a decision is ORDER_UNKNOWN
+			continue // the mission's order was deleted; a decision would be ORDER_UNKNOWN
 		}
 		if flaw := against(s, route[i]); flaw != "" {
 			return fmt.Sprintf("stop %d: %s", i, flaw)
@@ -135,9 +135,8 @@ func (s stopSites) warehouseUnfit(stop domain.Waypoint) string {
 	return ""
 }
 
-// NeedsDepots tells whether a decision can only be judged with depots that its own
-// transaction reads: one without orders, and one that lands at none of the depots known
-// from an earlier reading.
+// NeedsDepots reports whether a decision can only be judged with depots that its own transaction
+// reads: it has no orders, or lands at none of the known depots.
 func (p MissionAssignmentPolicy) NeedsDepots(s DecisionState, d domain.Decision, known []domain.Depot) bool {
 	if s.Ledger != nil {
 		return false
@@ -158,8 +157,8 @@ func lands(stop domain.Waypoint) bool {
 	return stop.Type == domain.WaypointDepotReturn || stop.Type == domain.WaypointCharge
 }
 
-// MisplacedStop says which stop ahead of an ACTIVE mission a decision would be refused
-// for today, "" if none: an earlier version did not compare stops with addresses.
+// MisplacedStop describes the stop ahead of an ACTIVE mission that would be refused today, "" if
+// there is none. An earlier version did not compare stops with addresses.
 func (p MissionAssignmentPolicy) MisplacedStop(m domain.Mission, orders map[domain.OrderID]domain.Order, warehouses map[domain.WarehouseID]domain.Warehouse) string {
 	s := stopSites{tolerance: p.StopToleranceMetres, orders: orders, warehouses: warehouses}
 	for _, against := range []func(stopSites, domain.Waypoint) string{stopSites.warehouseUnknown, stopSites.misplaced, stopSites.warehouseUnfit} {

@@ -8,12 +8,10 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// SweepBinding handles what no message will: a bound drone that fell silent or did
-// not recover from a fault, one that parked with stops missing and whose late reports
-// can no longer come, and a mission far over its estimate. It also repairs
-// two cases of the outbox: a command that a drone in flight is owed and that
-// expired unsent gets a new expiry, and a mission written by a version without
-// the commandPending field owes its command.
+// SweepBinding handles what no message reports: a bound drone that fell silent or did not recover
+// from a fault, one that parked with stops missing for good, and a mission far over its estimate.
+// It also repairs the outbox: a command to a drone in flight that expired unsent gets a new expiry,
+// and a mission without the commandPending field, from an earlier version, gets its command.
 func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	b = b.clone()
 	d, m := &b.Drone, b.Mission
@@ -59,8 +57,8 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	return r.change
 }
 
-// SweepUnflown fails an ACTIVE mission that does not hold its drone: somebody changed or deleted
-// the drone's document. Nothing else would free its orders. drone is nil if there is none.
+// SweepUnflown fails an ACTIVE mission that does not hold its drone, because somebody changed or
+// deleted the drone's document. Nothing else would free its orders. drone is nil if there is none.
 func SweepUnflown(m domain.Mission, orders map[domain.OrderID]domain.Order, drone *domain.Drone, now time.Time) Change {
 	if m.Status != domain.MissionActive || drone != nil && drone.CurrentMissionID == m.ID {
 		return Change{}
@@ -76,10 +74,10 @@ func SweepUnflown(m domain.Mission, orders map[domain.OrderID]domain.Order, dron
 	return r.change
 }
 
-// stallLimit is how long the mission may take in all. It is at least BoundSilence:
-// the command of a mission of a few seconds may still be on its way. A drone at its charging
-// stop gets more time, because an estimate cannot know how long other drones occupy the
-// slots. If the estimate does not fit a time.Duration, there is no limit.
+// stallLimit is how long the mission may take in all. It is at least BoundSilence, because the
+// command of a short mission may still be on its way. A drone at its charging stop gets more time,
+// because others may occupy the slots. An estimate that does not fit a time.Duration means no
+// limit.
 func (p DronePolicy) stallLimit(d domain.Drone, m domain.Mission) time.Duration {
 	queue := time.Duration(0)
 	if p.queues(d, m) {

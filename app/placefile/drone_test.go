@@ -107,7 +107,7 @@ func TestDrones_EveryProblemIsNamed(t *testing.T) {
 			"d.yaml: line 2: id is missing; give 1 to 128 bytes", "d.yaml: line 2: homeDepotId is missing", "d.yaml: line 2: consumptionPerKm is missing; give it",
 		}},
 		{"d.yaml", "droneTypes:\n- {id: T, payloadCapacityKg: 5}\ndrones:\n- {id: A, homeDepotId: H, typeId: T, consumptionPerKm: 1}\n- {id: B, homeDepotId: H, typeId: stored}\n",
-			[]string{"d.yaml: line 4: maxFlightTimeMinutes is missing, also from type T; give it for the drone or its type"}},
+			[]string{"d.yaml: line 4: maxFlightTimeMinutes is missing from the drone and from type T; give it in one of them"}},
 		{"d.yaml", of(", registeredAt: 2026-01-01, registeredBy: x, unregistered: true, retiredAt: 2026-01-01, flightSeconds: 1, landings: 2, batteryHealth: 3, countsStops: true"), []string{
 			"d.yaml: line 2: registeredAt is written by the State Manager only; leave it out", "registeredBy is written", "unregistered is written", "retiredAt is written",
 			"flightSeconds is written", "landings is written", "batteryHealth is written", "countsStops is written",
@@ -128,8 +128,8 @@ func TestDrones_EveryProblemIsNamed(t *testing.T) {
 			"due[3].landings is -1; give", "due[1] has no limit", "due[2].item is missing",
 		}},
 		{"d.yaml", of(", serialNumber: 1596a1") + strings.TrimPrefix(of(", serialNumber: ABCD1Z"), "drones:\n") + strings.TrimPrefix(of(", serialNumber: ABCD1Z"), "drones:\n"), []string{
-			`d.yaml: line 2: serialNumber is "1596a1"; give 4 letters or digits`, `d.yaml: line 3: id "A" is also that of line 2`,
-			`d.yaml: line 4: serialNumber "ABCD1Z" is also that of line 3; give each drone its own`, `d.yaml: line 4: id "A" is also that of line 3; give each drone once`,
+			`d.yaml: line 2: serialNumber is "1596a1"; give 4 letters or digits`, `d.yaml: line 3: id "A" is already used in line 2`,
+			`d.yaml: line 4: serialNumber "ABCD1Z" is already used in line 3; give each drone its own`, `d.yaml: line 4: id "A" is already used in line 3; give each drone once`,
 		}},
 		{"d.csv", "id,homeDepotId,payloadCapacityKg,consumptionPerKm,maxFlightTimeMinutes,coldBox,due\nA,H,\"1,5\",1,1,yes,propellers\n", []string{
 			"d.csv: line 2: payloadCapacityKg is 1,5; give a number above 0, with a point for decimals", "d.csv: line 2: coldBox is yes; give the columns minCelsius and maxCelsius",
@@ -138,7 +138,7 @@ func TestDrones_EveryProblemIsNamed(t *testing.T) {
 		{"d.csv", "id,homeDepotId,lat,lon,payloadCapacityKg,consumptionPerKm,maxFlightTimeMinutes,minCelsius\nA,H,1,2,1,1,1,5\n", []string{
 			`"lat" is not a field`, `"lon" is not a field`, "d.csv: line 2: coldBox has no maxCelsius",
 		}},
-		{"d.geojson", placesJSON, []string{"d.geojson: is GeoJSON, which holds places; give drones as YAML or CSV"}},
+		{"d.geojson", placesJSON, []string{"d.geojson: is GeoJSON, which holds places only; give drones as YAML or CSV"}},
 		{"d.yaml", depotsYAML, []string{"d.yaml: has no drones; give at least one"}},
 		{"d.yaml", "hospitals: []\n", []string{`"hospitals" is not a list of the fleet; give depots, warehouses, droneTypes or drones`}},
 	} {

@@ -117,7 +117,7 @@ hospitals: []
 			`d.yaml: line 8: id "a/b" contains "/"`, "d.yaml: line 11: position is 3; give lat and lon", "d.yaml: line 9: capacity is -1; give a whole number",
 			"d.yaml: line 10: chargingSlots is 1.5; give a whole number",
 		}},
-		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 1}}\n- {id: A, position: {lat: 1, lon: 1}}\n", []string{`d.yaml: line 3: id "A" is also that of line 2`}},
+		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 1}}\n- {id: A, position: {lat: 1, lon: 1}}\n", []string{`d.yaml: line 3: id "A" is already used in line 2`}},
 		{"d.yaml", "depots:\n- {id: A, position: {lat: .nan, lon: 1}, name: \"a\\nb\"}\n", []string{"name is \"a\\nb\"; give printable", "position.lat is NaN"}},
 		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 1}, chargingSlots: 0}\n- {id: B, position: {lat: 1, lon: 1}, chargingSlots: -2}\n- {id: C, position: {lat: 1, lon: 1}, chargingSlots: .nan}\n", []string{ // F-CHG-01
 			"d.yaml: line 2: chargingSlots is 0; give a whole number, 1 to 1000000, or leave it out", "d.yaml: line 3: chargingSlots is -2; give", "d.yaml: line 4: chargingSlots is NaN; give",
