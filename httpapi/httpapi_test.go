@@ -746,7 +746,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/missions/M-DEC-1", 1, 1},
 		{"/api/v1/decisions/DEC-1", 1, 1},
 		{"/api/v1/cycles/C9", 1, 1},
-		{"/api/v1/drones/D1/story", 3, 1 + 5 + 1},
+		{"/api/v1/drones/D1/story", 4, 1 + 5 + 1},
 		{"/api/v1/orders/O2/story", 5, 1 + 1 + 1},
 		{"/api/v1/missions/M-DEC-1/story", 3, 1 + 3 + 1},
 		{"/api/v1/decisions/DEC-1/story", 3, 2 + 3},

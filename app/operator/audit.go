@@ -58,7 +58,7 @@ type StoryJSON struct {
 	Cycle     *entity.Cycle        `json:"cycle,omitempty"`
 	Depot     *entity.Depot        `json:"depot,omitempty"`
 	Warehouse *entity.Warehouse    `json:"warehouse,omitempty"`
-	Changes   []entity.PlaceChange `json:"changes,omitempty" doc:"What changed a depot or warehouse, by whom and why."`
+	Changes   []entity.PlaceChange `json:"changes,omitempty" doc:"What changed a depot, a warehouse or a drone's registration, by whom and why."`
 	NeededBy  []string             `json:"neededBy,omitempty" doc:"The first drones that are based at a depot, or the active missions that visit a warehouse."`
 	Events    []entity.Event       `json:"events"`
 	Decisions []entity.Decision    `json:"decisions"`
@@ -144,7 +144,14 @@ func (s story) printNow(d *Desk) {
 }
 
 func sayDrone(say sayFunc, x domain.Drone) {
-	say("Drone %s: %s, battery %.0f %%, at %s, seen %s UTC", x.ID, x.Status, x.Battery, degrees(x.Position), cmp.Or(stamp(x.SeenAt), "never"))
+	if x.Heard() {
+		say("Drone %s: %s, battery %.0f %%, at %s, seen %s UTC", x.ID, x.Status, x.Battery, degrees(x.Position), cmp.Or(stamp(x.SeenAt), "never"))
+	} else {
+		say("Drone %s: %s, never heard of", x.ID, x.Status)
+	}
+	if !x.Legacy() {
+		say("  %s", standing(x))
+	}
 	if x.Bound() {
 		acknowledged := "not acknowledged yet"
 		if x.MissionAcked {
@@ -401,7 +408,11 @@ func (s story) lines() []line {
 		lines = append(lines, ledgerLine(entry))
 	}
 	for _, c := range s.changes {
-		lines = append(lines, changeLine(c))
+		at := slices.IndexFunc(lines, func(l line) bool { return l.at.After(c.ChangedAt) })
+		if at < 0 {
+			at = len(lines)
+		}
+		lines = slices.Insert(lines, at, changeLine(c))
 	}
 	return lines
 }

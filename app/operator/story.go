@@ -44,7 +44,7 @@ type story struct {
 
 	depot     *domain.Depot
 	warehouse *domain.Warehouse
-	changes   []domain.PlaceChange // of the place, in order
+	changes   []domain.PlaceChange // of the place or the drone's registration, in order
 	users     []string             // who needs the place now
 
 	events []domain.Event       // in order
@@ -56,7 +56,7 @@ type story struct {
 // tell reads the story of an entity. If its document is missing or malformed, the events
 // still show what it was, so that it can be repaired.
 //
-// Cost: 3 or 4 RPCs; a read per event and decision that names the entity. For an order
+// Cost: 3 or 4 RPCs; a read per event, decision and change that names the entity. For an order
 // that waits, 1 + D RPCs and 2 D reads more for D depots.
 func (c Commands) tell(ctx context.Context, subject Subject, id string) (story, error) {
 	s := story{subject: subject, id: id}
@@ -77,6 +77,13 @@ func (c Commands) tell(ctx context.Context, subject Subject, id string) (story, 
 	sortEvents(s.events)
 	if err := c.readLedger(ctx, &s); err != nil {
 		return s, err
+	}
+	if subject == SubjectDrone {
+		changes, err := c.Store.ChangesOf(ctx, domain.PlaceDrone, id)
+		if err != nil {
+			return s, err
+		}
+		s.changes, s.malformed = changes.Items, append(s.malformed, changes.Malformed...)
 	}
 	if s.drone == nil && s.order == nil && s.mission == nil && s.decision == nil && s.cycle == nil && len(s.events) == 0 && len(s.ledger) == 0 && len(s.malformed) == 0 {
 		return s, fmt.Errorf("nothing is recorded about %s %q: %w", subject, id, firestoretx.ErrNotFound)
