@@ -37,6 +37,7 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"pubsub.tf", `"604800s"`, `"86400s"`, "message_retention_duration"},
 		{"pubsub.tf", `ttl = ""`, `ttl = "2678400s"`, "expiration_policy"},
 		{"pubsub.tf", `  dynamic "retry_policy" {`, "  dead_letter_policy {\n dead_letter_topic = \"x\"\n }\n dynamic \"retry_policy\" {", "dead_letter_policy"},
+		{"pubsub.tf", `google_pubsub_topic.fleet["telemetry"].id`, `google_pubsub_topic.fleet["orders"].id`, "telemetry-archive archives"},
 		// Documents.
 		{"firestore.tf", `FIRESTORE_NATIVE`, `DATASTORE_MODE`, "the database's type"},
 		{"firestore.tf", `= "POINT_IN_TIME_RECOVERY_ENABLED"`, `= "POINT_IN_TIME_RECOVERY_DISABLED"`, "point_in_time_recovery"},

@@ -55,6 +55,12 @@ func checkSubscriptions(p *tfmodule.Plan, w *world) []string {
 	var names, found []string
 	for _, i := range p.Of("google_pubsub_subscription") {
 		name := i.Text("name")
+		if archive, ok := i.Only("bigquery_config"); ok { // F-AUD-07
+			if name != "telemetry-archive" || path.Base(i.Text("topic")) != pubsubio.TopicTelemetry || archive.Text("table") == "" {
+				found = append(found, fmt.Sprintf("%s archives %s in table %q", name, i.Text("topic"), archive.Text("table")))
+			}
+			continue
+		}
 		names = append(names, name)
 		if strings.HasPrefix(name, pubsubio.TopicMissions+"-") {
 			want[name] = comparable(w.subscriptions[pubsubio.Subscription(pubsubio.TopicTelemetry)])

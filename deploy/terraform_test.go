@@ -144,7 +144,7 @@ var ways = map[string]map[string]cty.Value{
 		"iap": proxied("/projects/1/global/backendServices/2", "email=ann@example.com"), "live_telemetry": cty.False, "trusted_proxies": cty.ListValEmpty(cty.String),
 	}),
 	"Cloud Run, large fleet":      settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8), "require_sender": cty.True}),
-	"Cloud Run, years of records": settings(map[string]cty.Value{"retention": cty.StringVal("events=30y,decisions=30y,orders=1y,cycles=30d")}),
+	"Cloud Run, years of records": settings(map[string]cty.Value{"telemetry_archive": cty.StringVal("archive-1.fleet.telemetry"), "retention": cty.StringVal("events=30y,decisions=30y,orders=1y,cycles=30d")}),
 	"Cloud Run, Enterprise":       settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
 	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
 		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
@@ -289,6 +289,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"hospital_publishers":   {textSet("someone@example.com")},
 		"operators":             {textSet("allUsers")},
 		"auditors":              {textSet("allUsers"), textSet("ann@example.com")},
+		"telemetry_archive":     {cty.StringVal("telemetry"), cty.StringVal("p.d"), cty.StringVal("p:d.t")},
 		"retention":             {cty.StringVal("events"), cty.StringVal("events=30"), cty.StringVal("events=30h"), cty.StringVal("events=30y;cycles=9d")},
 		"mission_subscriptions": {textSet("telemetry-statemanager"), textSet("missions-"), textSet("missions-a b")},
 		"alert_emails":          {textSet("on-call")},

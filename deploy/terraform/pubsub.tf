@@ -33,6 +33,24 @@ resource "google_pubsub_topic" "fleet" {
   depends_on = [google_project_service.api]
 }
 
+# Where each drone flew. The reports go to BigQuery without a process of ours.
+resource "google_pubsub_subscription" "archive" {
+  count = var.telemetry_archive == "" ? 0 : 1
+
+  name                       = "telemetry-archive"
+  topic                      = google_pubsub_topic.fleet["telemetry"].id
+  message_retention_duration = "604800s" # 7 days
+
+  expiration_policy {
+    ttl = "" # never
+  }
+
+  bigquery_config {
+    table          = var.telemetry_archive
+    write_metadata = true
+  }
+}
+
 resource "google_pubsub_subscription" "fleet" {
   for_each = local.subscriptions
 

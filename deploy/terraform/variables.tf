@@ -72,6 +72,17 @@ variable "retention" {
   }
 }
 
+variable "telemetry_archive" {
+  description = "BigQuery table, as PROJECT.DATASET.TABLE, that every report is written to; empty for none. Its own expiration says how long reports are kept, see docs/auditing.md."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^([a-z0-9-]+\\.[A-Za-z0-9_]+\\.[A-Za-z0-9_]+)?$", var.telemetry_archive))
+    error_message = "telemetry_archive is not a table such as project.dataset.table."
+  }
+}
+
 variable "protect" {
   description = "Refuse to delete the database and the State Manager's service. Turn it off, apply, and only then destroy."
   type        = bool
