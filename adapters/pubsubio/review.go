@@ -117,13 +117,14 @@ func (r *Review) lease(ctx context.Context, pulled []*pubsubpb.ReceivedMessage) 
 	for i, m := range pulled {
 		ids[i] = m.GetAckId()
 	}
-	return r.modify(ctx, ids, reviewLease)
+	return r.setLease(ctx, ids, reviewLease)
 }
 
-func (r *Review) modify(ctx context.Context, ids []string, deadline time.Duration) error {
+// setLease sets how long the review keeps letters, by their ack ids. 0 returns them.
+func (r *Review) setLease(ctx context.Context, ids []string, lease time.Duration) error {
 	for chunk := range slices.Chunk(ids, ackIDsAtOnce) {
 		err := r.client.SubscriptionAdminClient.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
-			Subscription: r.subscription, AckIds: chunk, AckDeadlineSeconds: int32(deadline.Seconds()),
+			Subscription: r.subscription, AckIds: chunk, AckDeadlineSeconds: int32(lease.Seconds()),
 		})
 		if err != nil {
 			return err
@@ -274,7 +275,7 @@ func (r *Review) Close(ctx context.Context) error {
 			ids = append(ids, l.ackID)
 		}
 	}
-	return r.fail("return", r.modify(ctx, ids, 0))
+	return r.fail("return", r.setLease(ctx, ids, 0))
 }
 
 // fail wraps an error with what failed; nil stays nil.
