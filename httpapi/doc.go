@@ -16,6 +16,6 @@
 // not answer, 500 when a person must correct a document.
 //
 // Without credentials (Access) it is read-only. It must then listen on the loopback
-// address, or behind something that checks callers. It speaks plain HTTP: a proxy or load balancer in front must
-// provide TLS, because tokens must not travel in clear text.
+// address, or behind something that checks callers. It speaks plain HTTP: a proxy or load
+// balancer in front must provide TLS, because tokens must not travel in clear text.
 package httpapi

@@ -33,6 +33,7 @@ var (
 	}
 )
 
+// kindsOf parses a value of streamKinds. The text wrong is as in parameter.
 func kindsOf(value string) (kinds map[live.Kind]bool, wrong string) {
 	kinds = make(map[live.Kind]bool)
 	for name := range strings.SplitSeq(value, ",") {
@@ -44,6 +45,7 @@ func kindsOf(value string) (kinds map[live.Kind]bool, wrong string) {
 	return kinds, ""
 }
 
+// areaOf parses a value of streamArea. The text wrong is as in parameter.
 func areaOf(value string) (area *live.Area, wrong string) {
 	const fix = "give minLat,minLon,maxLat,maxLon in degrees, such as 48.8,2.2,48.9,2.4"
 	parts := strings.Split(value, ",")

@@ -25,7 +25,8 @@ const (
 	cyclesMissed = 3
 )
 
-// work is what a process does beside answering requests.
+// work is what readiness checks of a process beside its connections: messages, sweeps and
+// solve cycles.
 type work struct {
 	meter  *meter.Meter
 	began  time.Time

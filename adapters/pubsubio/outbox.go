@@ -137,6 +137,8 @@ func (o *Outbox) flush(ctx context.Context, batch []owed) {
 // it they are left to the sweeper.
 const commandsTimeout = 10 * time.Second
 
+// publish sends a batch, then marks what Pub/Sub has taken. A crash between the two repeats
+// commands; the other order would lose them.
 func (o *Outbox) publish(ctx context.Context, batch []owed) {
 	defer o.tried(batch)
 	ctx, cancel := context.WithTimeout(ctx, commandsTimeout)

@@ -29,8 +29,8 @@ type orderingKey struct{ topic, key string }
 
 // sequence is the state of one ordering key.
 type sequence struct {
-	last   *pubsub.PublishResult
-	failed bool // and a waiter was told
+	last   *pubsub.PublishResult // of the newest message
+	failed bool                  // a message failed and its sender knows it
 }
 
 // NewPublisher returns a publisher on client, which stays the caller's to

@@ -109,8 +109,8 @@ func (r *refusals) count(topic, reason string, now time.Time) {
 	r.counts[id] = c
 }
 
-// write has the store keep a record of n refusals, within the timeout, and reports whether
-// it did.
+// write stores one record, which stands for n messages, by calling keep. It reports whether
+// that succeeded within the timeout; a failed write is logged and not retried.
 func (r *refusals) write(ctx context.Context, refusal domain.Refusal, n int, keep func(context.Context, domain.Refusal) error) bool {
 	ctx, cancel := context.WithTimeout(meter.WithOperation(ctx, "refusals"), r.timeout)
 	defer cancel()

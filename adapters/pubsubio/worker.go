@@ -221,9 +221,9 @@ var errReceiveEnded = errors.New("the client stopped receiving without an error"
 // the subscription to be over.
 const receivingWell = 2 * time.Second
 
-// keepReceiving calls receive until ctx ends, with a pause after each return. A
-// permanent error, such as a deleted subscription, is an outage of the worker until it is
-// repaired.
+// keepReceiving calls receive until ctx ends, with a pause after each return. Once gone
+// ends, it no longer waits for receive to return. A permanent error, such as a deleted
+// subscription, is an outage of the worker until it is repaired.
 func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive func() error) {
 	restart.Until(ctx, func() {
 		recovered := time.AfterFunc(receivingWell, func() { w.outages.set(topic, nil) })

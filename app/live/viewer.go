@@ -107,8 +107,8 @@ func (v *Viewer) Next() Update {
 	return u
 }
 
-// tell adds a changed entity. A drone comes with its newest position, which may be newer than its
-// document.
+// tell adds a changed entity to u, or hides it if the viewer must no longer see it. A drone comes
+// with its newest position, which may be newer than its document, and is then marked in told.
 func (v *Viewer) tell(u *Update, e *entry, told map[domain.DroneID]bool) {
 	var at *domain.Position
 	var m *move

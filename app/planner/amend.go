@@ -231,7 +231,7 @@ func (f *amender) sourcesOf(o *solver.Order) (stops []solver.Stop) {
 	return stops
 }
 
-// byDeadline lists the orders of a priority, by deadline.
+// byDeadline lists the indices of the valid orders of a priority, by deadline.
 func (f *amender) byDeadline(p solver.Priority) (list []int) {
 	for i := range f.problem.Orders {
 		if _, bad := f.invalid[i]; !bad && f.problem.Orders[i].Priority == p {

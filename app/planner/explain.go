@@ -245,7 +245,8 @@ func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (plan
 	return out, nil
 }
 
-// remembered are the drones by which a cycle judges orders that no free drone can carry.
+// remembered lists the drones seen within DroneMemory. A cycle uses the same ones to tell
+// orders that wait for a busy drone from those that no drone can carry.
 func (x explainer) remembered() (drones []domain.Drone) {
 	for _, d := range x.moment.Drones {
 		if x.now.Sub(d.SeenAt) <= DroneMemory {

@@ -33,7 +33,7 @@ type HandOverCandidates struct {
 	beyond  []domain.Depot
 }
 
-// handOverCandidate is one such order.
+// handOverCandidate is one order of HandOverCandidates.
 type handOverCandidate struct {
 	order  domain.Order
 	index  int // in the problem
@@ -41,7 +41,7 @@ type handOverCandidate struct {
 	never  bool // no drone of the area can carry it, however long it waits
 	// byChoice says that the area has a drone for it, but keeps that for CRITICAL orders.
 	byChoice bool
-	left     time.Duration
+	left     time.Duration // until it is due
 }
 
 // HandOverCandidatesOf returns the candidates of a plan made from the snapshot. It leaves out orders

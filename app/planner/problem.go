@@ -64,6 +64,7 @@ func orderOf(o domain.Order) solver.Order {
 	return order
 }
 
+// dronesOf converts drones as droneOf does.
 func dronesOf(drones []domain.Drone) []solver.Drone {
 	var list []solver.Drone
 	for _, d := range drones {
@@ -72,6 +73,7 @@ func dronesOf(drones []domain.Drone) []solver.Drone {
 	return list
 }
 
+// droneOf converts a drone. It sets no speed, so the solver uses its default.
 func droneOf(d domain.Drone) solver.Drone {
 	return solver.Drone{
 		ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
@@ -82,7 +84,7 @@ func droneOf(d domain.Drone) solver.Drone {
 	}
 }
 
-// droneOf is a drone with the speed that was learned of it.
+// droneOf converts a drone and sets the speed that was learned for it.
 func (p *Planner) droneOf(d domain.Drone) solver.Drone {
 	drone := droneOf(d)
 	drone.SpeedKmh = p.learned.SpeedOf(d.ID)

@@ -44,7 +44,8 @@ func (w Watching) Watch(ctx context.Context, service string, m *meter.Meter, log
 	}, nil
 }
 
-// Instance names this process among its replicas: host/pid.
+// Instance names this process among its replicas: host/pid. Traces, metrics and cycle
+// records carry it.
 func Instance() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -83,9 +83,9 @@ func (p Plan) Total() time.Duration {
 	return total
 }
 
-// Context returns a context for work that outlives ctx, whose end is the order to stop. It
-// has the values of ctx and ends when the phase must end. Call cancel when the work is
-// done.
+// Context returns a context for work that outlives ctx. The end of ctx is the order to stop;
+// the returned context has the values of ctx and ends when the phase must end. Call cancel
+// when the work is done.
 func (p Plan) Context(ctx context.Context, phase Phase) (outliving context.Context, cancel context.CancelFunc) {
 	end := p.End(phase)
 	outliving, over := context.WithCancel(context.WithoutCancel(ctx))

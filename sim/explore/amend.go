@@ -40,8 +40,8 @@ func (m *model) commandedCourse(s *state, k int, route int) int {
 	return k
 }
 
-// canFly reports whether a drone of a mission can turn to another route: it begins with
-// the stops that the drone has completed.
+// canFly reports whether the drone of mission k can turn to the route of a plan. That route
+// must begin with the stops that the drone has completed, unless it flies a standby mission.
 func (m *model) canFly(s *state, k uint8, plan int) bool {
 	from, to := m.flown(s, int(k)).Route, m.messages.get(s.Plan[plan]).Decision.Route
 	if domain.Standby(from) {

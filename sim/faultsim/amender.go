@@ -118,6 +118,8 @@ func randomAmendment(m domain.Mission, waiting []domain.Order, random *rand.Rand
 	return d
 }
 
+// publishAmendment publishes a decision like the hospitals' messages: if the server confirms
+// it, the checker requires its effect.
 func (sim *simulation) publishAmendment(ctx context.Context, d domain.Decision) {
 	data, attrs, err := wire.EncodeDecision(d, wire.Protobuf)
 	if err != nil {

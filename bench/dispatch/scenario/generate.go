@@ -31,8 +31,8 @@ var products = []string{"BLOOD", "VACCINE", "MEDICINE", "PLASMA", "MEDICAL_DEVIC
 // town is the area of one city's drones, warehouses and hospitals.
 type town struct {
 	centre model.Location
-	radius float64 // km
-	sites  []model.Location
+	radius float64          // km
+	sites  []model.Location // hospitals
 }
 
 // The disc of the uniform geography grows with the number of depots. By default there is

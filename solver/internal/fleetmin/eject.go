@@ -139,8 +139,8 @@ func (w *worker) placeAll(s search.Schedule) bool {
 	return true
 }
 
-// force places the last of the unplaced requests, ejecting others if it must, and
-// perturbs the routes.
+// force inserts the last of the unplaced requests. If no route has room, it ejects others
+// for it if it can, and perturbs the routes.
 func (w *worker) force() {
 	c := w.chain
 	if len(w.unplaced) == 0 { // perturbing has exchanged what is in the bank

@@ -210,5 +210,5 @@ func (c *Chain) reportRoutes() {
 // Intn draws a number in [0,n) from the chain's random stream.
 func (c *Chain) Intn(n int) int { return c.rng.intn(n) }
 
-// Shuffle brings a list into random order.
+// Shuffle brings a list into random order, drawn from the chain's random stream.
 func (c *Chain) Shuffle(list []int32) { c.rng.shuffle(list) }

@@ -165,6 +165,7 @@ func (x *ejector) blockersAreOut() bool {
 	return true
 }
 
+// fitsWithout reports whether r fits into route ro without the requests that are out.
 func (x *ejector) fitsWithout(r, ro int32) bool {
 	positions, length := x.without(ro)
 	delta, _ := x.evaluator.Cheapest(positions, ro, length, r, inf)

@@ -110,10 +110,11 @@ func (g *generator) add(queue []column, col column, cost float64, visits []int32
 	return append(queue, col)
 }
 
-// addShortest adds the shortest routes through the requests of the promising
-// columns, and through those with one request more or one exchanged, and again
-// the shortest routes around these, as long as they stay within the gap. It
-// reports whether there were any.
+// addShortest adds the shortest route for the requests of each promising column, for
+// these requests and one more, and for these with one exchanged. Each new route within
+// the gap is extended in the same way. It reports whether it added any.
+//
+// Each worker takes whole vehicles, so no two workers try the same route.
 func (g *generator) addShortest(gap float64) bool {
 	columns := g.promising(gap)
 	rank := func(c column) int { // the routes of the incumbent come first
