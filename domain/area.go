@@ -2,12 +2,12 @@ package domain
 
 import "slices"
 
-// Area is a planning area: depots that are planned for by one cycle, because their drones
-// serve the same orders. Its depots are ordered by id; there is at least one.
+// Area is a planning area: depots that one cycle plans for together. They are ordered by id; there
+// is at least one.
 type Area struct{ Depots []Depot }
 
-// ID names the area: it is the first of its depots' ids, and that of the depot whose
-// lock admits the area's cycles.
+// ID names the area. It is the first of its depots' ids, and the lock of that depot admits the
+// area's cycles.
 func (a Area) ID() DepotID { return a.Depots[0].ID }
 
 // DepotIDs are the ids of the area's depots.
@@ -19,7 +19,7 @@ func (a Area) DepotIDs() []DepotID {
 	return ids
 }
 
-// Has reports whether a depot is of the area.
+// Has reports whether a depot belongs to the area.
 func (a Area) Has(id DepotID) bool {
 	return slices.ContainsFunc(a.Depots, func(d Depot) bool { return d.ID == id })
 }

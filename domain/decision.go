@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Decision is the optimizer's request that a drone serve orders along a route, or that it
-// charge or wait until there are some.
+// Decision is the optimizer's request that a drone serve orders along a route, or charge or wait
+// without orders.
 type Decision struct {
 	ID                          DecisionID
 	CycleID                     CycleID
@@ -20,10 +20,9 @@ type Decision struct {
 	EstimatedDurationMinutes    float64
 	PayloadHash                 string // identifies the message's content
 
-	// AmendsMissionID is the mission that the decision changes under way, and
-	// AmendsRevision the revision of it that the change was planned on. Orders and route
-	// are then the whole new ones, and the estimates are of what is still to be flown.
-	// Empty: the decision makes a new mission.
+	// AmendsMissionID is the mission that the decision changes under way, and AmendsRevision the
+	// revision that it was planned on. Orders and route are then the whole new ones; the estimates
+	// cover what is still to be flown. Empty: the decision makes a new mission.
 	AmendsMissionID MissionID
 	AmendsRevision  int
 }
@@ -65,7 +64,7 @@ type LedgerEntry struct {
 	ReceivedAt   time.Time
 	AppliedAt    time.Time
 
-	// Of a decision that amends, as it asked and, if it was applied, what came of it.
+	// For a decision that amends: the request and, if it was applied, its result.
 	AmendsMissionID MissionID
 	AmendsRevision  int
 	Revision        int       // that it gave the mission
@@ -111,8 +110,7 @@ type Snapshot struct {
 	Warehouses []Warehouse
 }
 
-// Flight is a drone on a mission that can be changed under way, or on its way home from one
-// that is COMPLETED.
+// Flight is a drone on a mission that can be amended, or on its way home from a COMPLETED one.
 type Flight struct {
 	Drone   Drone
 	Mission Mission
@@ -130,8 +128,8 @@ func (s Snapshot) Depots() []Depot {
 	return append([]Depot{s.Depot}, s.Neighbours...)
 }
 
-// CycleOutcome is how a solve cycle ended. PUBLISHING is not an end: a cycle that
-// is still in it when its depot has one with a higher fence was cut off.
+// CycleOutcome is how a solve cycle ended. PUBLISHING is not an end: a later cycle with a higher
+// fence shows that the cycle was cut off.
 type CycleOutcome string
 
 const (
@@ -179,8 +177,8 @@ type Cycle struct {
 	WithoutOrders int
 }
 
-// QuietCycleID is the id of an area's one record of all its cycles without orders: how many
-// there were, and the latest of them.
+// QuietCycleID is the id of the one record of all cycles of an area without orders. It counts them
+// and holds the latest.
 func QuietCycleID(area DepotID) CycleID { return CycleID("quiet-" + area) }
 
 // PlannedFor reports whether the cycle planned for a depot.

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Discard records that an operator gave up a message that was refused for good:
-// what it was, why it was refused, and who gave it up and why.
+// Discard records that an operator gave up a refused message: what it was, why it was refused, who
+// gave it up and why.
 type Discard struct {
 	ID          DiscardID
 	Topic       string // the message's
@@ -24,8 +24,8 @@ type Discard struct {
 	Bytes       int
 	PayloadHash string
 
-	// OriginalBytes is the size of the original message, and AttributesDropped the
-	// number of attributes it lost, if its dead letter could not hold all of it.
+	// OriginalBytes is the size of the original message, and AttributesDropped the number of
+	// attributes it lost, if its dead letter could not hold all of it.
 	OriginalBytes, AttributesDropped int
 
 	DiscardedAt time.Time

@@ -2,9 +2,9 @@ package domain
 
 import "time"
 
-// Drone is a drone as the State Manager knows it. It is the aggregate root of
-// the mission it is bound to: whatever changes the mission or its orders also
-// writes the drone, so that the drone's version stands for all of them.
+// Drone is a drone as the State Manager knows it. It is the aggregate root of its mission: every
+// change of the mission or its orders also writes the drone, so that the drone's version stands for
+// all of them.
 type Drone struct {
 	ID DroneID
 
@@ -26,9 +26,9 @@ type Drone struct {
 	FreeAfter        time.Time // no report measured before this frees an unacked drone
 	IdleSince        time.Time // when it last became IDLE, server's clock
 	FaultSince       time.Time // when an acked drone began to report a fault; zero for none
-	// Homebound says that its mission is COMPLETED and that it flies home, since
-	// HomeboundSince by the server's clock. If it supports amendments it may take its next
-	// mission before it has landed.
+	// Homebound says that the mission is COMPLETED and the drone flies home, since HomeboundSince
+	// by the server's clock. If it supports amendments, it may take its next mission before it
+	// lands.
 	Homebound        bool
 	HomeboundSince   time.Time
 	ParkedSince      time.Time // when an acked drone was first seen parked with stops missing, server's clock; zero for none
@@ -55,8 +55,8 @@ type Drone struct {
 	PayloadCapacityKg    float64 // 0 means no limit is known
 	ChargeRate           float64 // in a charging slot, percent of a full charge a minute; 0 unknown
 
-	// RegisteredAt is when an operator registered the drone. It is zero for a drone of an
-	// earlier version, and for one that is only known by its reports and is Unregistered.
+	// RegisteredAt is when an operator registered the drone. It is zero for a drone from an earlier
+	// version, and for an Unregistered one, which is only known by its reports.
 	RegisteredAt time.Time
 	RegisteredBy string
 	Unregistered bool
@@ -108,16 +108,16 @@ func (d Drone) Retired() bool { return !d.RetiredAt.IsZero() }
 // Legacy reports whether the document is of an earlier version, which knew no registry.
 func (d Drone) Legacy() bool { return d.RegisteredAt.IsZero() && !d.Unregistered && !d.Retired() }
 
-// Heard reports whether the drone has ever reported, or another tool says where it is. One
-// that is never heard of has no position.
+// Heard reports whether the drone has ever reported or another tool has set its position. Any other
+// drone has no position.
 func (d Drone) Heard() bool { return !d.SeenAt.IsZero() || d.Position != (Position{}) }
 
-// CarriesCold reports whether the drone can take orders that require a cold chain. What
-// drones have that nobody registered is not known.
+// CarriesCold reports whether the drone can take orders that require a cold chain. A drone that was
+// never registered may have a cold box, so it can.
 func (d Drone) CarriesCold() bool { return d.ColdBox != nil || d.RegisteredAt.IsZero() }
 
-// OtherIdentity reports whether the drone reports another serial number than the one that is
-// registered.
+// OtherIdentity reports whether the drone reports a serial number that differs from the registered
+// one.
 func (d Drone) OtherIdentity() bool {
 	return d.SerialNumber != "" && d.ReportedSerial != "" && d.SerialNumber != d.ReportedSerial
 }

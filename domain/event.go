@@ -30,9 +30,8 @@ const (
 	CauseCycle     Cause = "CYCLE" // a solve cycle that hands an order over
 )
 
-// Event is one state change of one entity. An entity's events, in the order of
-// their revisions, fold to the entity's state: each carries the whole state
-// after the change in the fields of its kind.
+// Event is one state change of one entity. It carries the whole state after the change in the
+// fields of its kind. An entity's events, in the order of their revisions, fold to its state.
 type Event struct {
 	Entity   EntityKind
 	ID       string
@@ -153,7 +152,7 @@ func MissionState(m Mission) map[string]any {
 	}
 }
 
-// maxRefusedText bounds each text in a note's state, which so has at most 2 KiB.
+// maxRefusedText bounds each text in a note's state, so that the state has at most 2 KiB.
 const maxRefusedText = 256
 
 // RefusedState is the state of a note: the content that the order refused, and its hash.

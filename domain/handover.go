@@ -1,7 +1,6 @@
 package domain
 
-// HandOver gives an order that waits to another area: one of its depots plans it from now
-// on.
+// HandOver moves a waiting order to another area: one of its depots plans the order from now on.
 type HandOver struct {
 	OrderID  OrderID
 	From, To DepotID
@@ -13,11 +12,10 @@ type HandOvers struct {
 	CycleID CycleID
 	DepotID DepotID // names the area, and its lock issued the fence
 	Fence   string
-	// AreaRadius is how far apart, in km, the cycle lets the depots of an area be; see
-	// policy.AreasOf.
+	// AreaRadius is the cycle's area radius in km; see policy.AreasOf.
 	AreaRadius float64
 	List       []HandOver
 }
 
-// MaxHandOvers is how often one order is handed over.
+// MaxHandOvers bounds how often one order is handed over.
 const MaxHandOvers = 4

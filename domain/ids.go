@@ -83,8 +83,8 @@ func checkID(id string, most int) error {
 	return nil
 }
 
-// CycleLockKey is the key of the lock that admits one solve cycle of a depot at a time,
-// and whose fences the depot's decisions carry.
+// CycleLockKey is the key of a depot's cycle lock. It admits one solve cycle at a time and issues
+// the fences of the depot's decisions.
 func CycleLockKey(depot DepotID) string { return "optimizer:cycle:" + string(depot) }
 
 // MissionIDFor derives the mission's id from the decision that creates it, so
@@ -119,6 +119,6 @@ func joinID(a, b string) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])
 }
 
-// MaxActorRunes bounds the name of whoever changes the fleet: longer ones are
-// cut or refused, so that audits show each on one line.
+// MaxActorRunes bounds the name of whoever changes the fleet. Longer names are cut or refused, so
+// that audits show each on one line.
 const MaxActorRunes = 128

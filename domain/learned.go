@@ -2,8 +2,8 @@ package domain
 
 import "time"
 
-// Learned is what was learned of the fleet's flights and orders: sums, from which the
-// optimizer estimates. Its zero value is that of a fleet without a past.
+// Learned holds what was learned from flights and orders: sums from which the optimizer estimates.
+// Its zero value is a fleet without a past.
 type Learned struct {
 	Travel Travel
 	Drones map[DroneID]DroneTravel
@@ -17,8 +17,7 @@ type Travel struct {
 	FromStart, FromPickup, FromDelivery LegSums
 	// Delays counts deliveries by how much later they were than planned, see DelayBin.
 	Delays []float64
-	// Counts since the last reset: missions and legs that were counted, and legs that were
-	// left out because no drone flies like that.
+	// Counts since the last reset: missions and legs that count, and legs left out as implausible.
 	Missions, Legs, Refused int
 	// What was estimated when the sums were stored, for people to read.
 	SpeedKmh, PickupSeconds, DeliverySeconds float64
@@ -36,8 +35,8 @@ type LegSums struct {
 	Weight, Km, Seconds, KmKm, KmSeconds float64
 }
 
-// Delays are shares of the time that was planned for a delivery, from DelayMin on in steps
-// of DelayStep. The first and the last bin have what is beyond.
+// Delays are binned by their share of the time that was planned for a delivery, from DelayMin in
+// steps of DelayStep. The first and the last bin also count what lies beyond.
 const (
 	DelayMin  = -0.5
 	DelayStep = 0.02

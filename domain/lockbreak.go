@@ -2,7 +2,7 @@ package domain
 
 import "time"
 
-// LockBreak records that an operator breaks a lock, which it was, and why.
+// LockBreak records that an operator broke a lock: which one and why.
 type LockBreak struct {
 	Key       string
 	Fence     string    // of the lease that is broken

@@ -26,19 +26,19 @@ type Mission struct {
 	// Sightings are what the drone's reports prove about stops; ReachedStops follows
 	// from them.
 	Sightings []Sighting
-	// DroppedStops are the stops of withdrawn orders, by their index in the route as
-	// first commanded: a drone that has not heard of the shorter route counts them.
+	// DroppedStops are the stops of withdrawn orders, by their index in the route as first
+	// commanded. A drone that has not heard of the shorter route still counts them.
 	DroppedStops []int
 
 	// RouteRevision numbers the route that is in force, from 1; 0 if a version without
 	// amendments made the mission. Reports and decisions name it.
 	RouteRevision int
-	// Amendment is a change of the route that the drone has not named yet; nil for none.
-	// The value is never modified. A mission that ends meanwhile keeps it, because late
-	// reports may show that the drone flew it.
+	// Amendment is a change of the route that the drone has not named yet; nil for none. The value
+	// is never modified. A mission that ends meanwhile keeps it, because late reports may show that
+	// the drone flew it.
 	Amendment *Amendment
-	// EarlierRoutes are the revisions that are no longer in force or came to nothing,
-	// oldest first, at most MaxEarlierRoutes.
+	// EarlierRoutes are the revisions that are no longer in force or became void, oldest first, at
+	// most MaxEarlierRoutes.
 	EarlierRoutes []EarlierRoute
 	AmendedAt     time.Time // when the amendment in force was decided; zero for none
 
@@ -47,7 +47,7 @@ type Mission struct {
 	RecalledAt   time.Time
 	RecallReason string
 
-	// The outbox: whoever sees a pending command or revocation first publishes it.
+	// The outbox: the first State Manager that sees a pending command or revocation publishes it.
 	// Each command of a mission expires later than those before it.
 	CommandPending     bool
 	CommandExpiresAt   time.Time
@@ -81,8 +81,8 @@ type Amendment struct {
 	DecidedAt  time.Time
 }
 
-// EarlierRoute is what is left of a revision: how many stops at its beginning are also
-// at the beginning of the route in force, counted as commanded.
+// EarlierRoute is what is kept of a revision: how many stops it shares with the beginning of the
+// route in force, counted as commanded.
 type EarlierRoute struct {
 	Revision int
 	Shared   int
@@ -103,8 +103,8 @@ func (m Mission) LatestRevision() int {
 	return latest
 }
 
-// EveryOrder lists the mission's orders and those that its amendment adds, which a mission
-// that has ended no longer lists.
+// EveryOrder lists the mission's orders and those that its amendment adds. An ended mission no
+// longer lists the latter in OrderIDs.
 func (m Mission) EveryOrder() []OrderID {
 	ids := slices.Clone(m.OrderIDs)
 	if m.Amendment != nil {
@@ -175,8 +175,8 @@ func Standby(route []Waypoint) bool {
 // Standby reports whether the mission's route serves no order.
 func (m Mission) Standby() bool { return Standby(m.Route) }
 
-// LastOrderStopReached reports whether nothing is left to pick up or deliver or, in a
-// mission without orders, no stop to charge or wait at.
+// LastOrderStopReached reports whether nothing is left to pick up or deliver. In a mission without
+// orders it reports whether no stop is left to charge or wait at.
 func (m Mission) LastOrderStopReached() bool {
 	standby := m.Standby()
 	for _, w := range m.Route[min(m.ReachedStops, len(m.Route)):] {
@@ -197,15 +197,15 @@ type Command struct {
 	Revoke    bool // give the mission up
 }
 
-// Revoked reports whether the drone was told, or is owed the word, to give the mission
-// up: it failed, or it was recalled with nothing aboard.
+// Revoked reports whether the drone was told, or must be told, to give the mission up: it failed,
+// or it was recalled with nothing aboard.
 func (m Mission) Revoked() bool {
 	return m.Status == MissionFailed || m.RevokePending || !m.RevokePublishedAt.IsZero()
 }
 
-// Command is the message that the outbox owes the drone: the revocation of a
-// failed or recalled mission, otherwise the mission itself. A revocation does not
-// expire: most missions fail after their command has.
+// Command is the message that the outbox sends to the drone: the revocation of a failed or recalled
+// mission, otherwise the mission itself. A revocation does not expire, because most missions fail
+// after their command has expired.
 func (m Mission) Command() Command {
 	if m.Revoked() {
 		return Command{Mission: m, Revoke: true}
@@ -225,7 +225,7 @@ func (m Mission) commanded() Mission {
 	return m
 }
 
-// Owing reports whether the drone is owed a message about the mission.
+// Owing reports whether the outbox has a message for the drone about the mission.
 func (m Mission) Owing() bool {
 	return m.RevokePending || m.CommandPending
 }

@@ -23,9 +23,8 @@ type Order struct {
 	HeldReason   string // why, for that operator
 	Late         bool   // undelivered past its deadline, or delivered after it
 
-	// PinnedDroneID, if set, is the only drone that may take the order, and
-	// ForbiddenDroneIDs are those that must not, in the order of the commands;
-	// operators decide both.
+	// PinnedDroneID, if set, is the only drone that may take the order. ForbiddenDroneIDs must not
+	// take it; they are in the order of the commands. Operators set both.
 	PinnedDroneID     DroneID
 	ForbiddenDroneIDs []DroneID
 
@@ -38,8 +37,8 @@ type Order struct {
 
 	AssignedDroneID   DroneID
 	AssignedMissionID MissionID
-	// Releasing says that an amendment takes the order away from that mission. It stays
-	// with the drone until the drone has named the new revision.
+	// Releasing says that an amendment takes the order away from that mission. The order stays with
+	// the drone until the drone names the new revision.
 	Releasing bool
 
 	ContentHash string // Hash of the request as last accepted
@@ -61,7 +60,8 @@ func (o Order) Allows(drone DroneID) bool {
 // MaxForbiddenDrones is how many drones can be forbidden to one order.
 const MaxForbiddenDrones = 16
 
-// MaxWeightKg of an order is more than any drone carries. Sums of weights stay finite with it.
+// MaxWeightKg bounds an order's weight, far above what any drone carries. It keeps sums of weights
+// finite.
 const MaxWeightKg = 1e6
 
 // OrderContent is what a requester decides.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// PlaceKind names the kind of what operators keep: where drones live, where parcels are, and
-// the registry of drones.
+// PlaceKind is the kind of a record that operators keep: a place, or an entry of the registry of
+// drones.
 type PlaceKind string
 
 const (
@@ -17,7 +17,7 @@ const (
 	PlaceDroneType PlaceKind = "droneType"
 )
 
-// MaintenanceRecord records that an operator had an item of a drone maintained.
+// MaintenanceRecord records the maintenance of a drone's item by an operator.
 type MaintenanceRecord struct {
 	DroneID DroneID
 	Item    string
@@ -59,8 +59,8 @@ type PlaceChange struct {
 	Drones    int    // of a type that change with it; not on record
 }
 
-// SwapWarning says that a place is far from all others, and would be near one of them and
-// nearer to most with latitude and longitude exchanged. It is empty if that is not so.
+// SwapWarning says that a place is far from all others, but would be near one of them and nearer to
+// most with latitude and longitude exchanged. Otherwise it is empty.
 func SwapWarning(place Position, others []Position) string {
 	const far = 100_000 // metres; areas are smaller
 	swapped := Position{Lat: place.Lon, Lon: place.Lat}
@@ -76,7 +76,7 @@ func SwapWarning(place Position, others []Position) string {
 		}
 		sumNow, sumThen = sumNow+isNow, sumThen+isThen
 	}
-	if then > now/10 || sumThen > sumNow/2 { // by the sum, the one that is swapped is told from those that are not
+	if then > now/10 || sumThen > sumNow/2 { // the sum tells the swapped place from the others
 		return ""
 	}
 	return fmt.Sprintf("position is %.0f km from every other place, and would be %.0f km from one with lat and lon exchanged; are they swapped?", now/1000, then/1000)

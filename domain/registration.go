@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// DroneRegistration is what an operator says of a drone. Its reports never change it.
+// DroneRegistration is what an operator states about a drone. Reports never change it.
 type DroneRegistration struct {
 	ID               DroneID
 	HomeDepotID      DepotID
@@ -22,13 +22,13 @@ type DroneRegistration struct {
 	Own DroneProperties
 }
 
-// DroneType is what drones of one make have in common.
+// DroneType holds what drones of one make have in common.
 type DroneType struct {
 	ID DroneTypeID
 	DroneProperties
 }
 
-// DroneProperties are what a drone can do and what it needs. Zero values are not given.
+// DroneProperties are what a drone can do and what it needs. A zero value means not given.
 type DroneProperties struct {
 	PayloadCapacityKg    float64
 	ConsumptionPerKm     float64 // percent of a full charge per kilometre
@@ -44,8 +44,8 @@ type DroneProperties struct {
 // ColdBox is the range of temperatures that a drone's cold box keeps.
 type ColdBox struct{ MinCelsius, MaxCelsius float64 }
 
-// DueItem is maintenance that is due at a date, at a count of flight hours or of landings,
-// whichever comes first, and then again and again. Each limit that is zero is not given.
+// DueItem is maintenance that is due at a date, a count of flight hours or a count of landings,
+// whichever comes first, and then at intervals. A limit of zero means not given.
 type DueItem struct {
 	Item string
 	DueLimits
@@ -54,7 +54,7 @@ type DueItem struct {
 	EveryLandings    int
 }
 
-// DueLimits are when maintenance is due. Each that is zero is not given.
+// DueLimits are the limits at which maintenance is due. Zero means not given.
 type DueLimits struct {
 	At          time.Time
 	FlightHours float64
@@ -66,8 +66,8 @@ type Maintenance struct {
 	Item string
 	// Done are the time and the drone's counters then.
 	Done DueLimits
-	// Met are the limits that the item had then. A limit that is given counts again only
-	// once it is above the one that was met, so that a repeated file does not bring it back.
+	// Met are the limits that the item had then. A given limit counts again only once it is above
+	// the one that was met, so applying a file again does not bring it back.
 	Met DueLimits
 }
 
@@ -111,7 +111,7 @@ func (r DroneRegistration) Check() []FieldProblem {
 	return append(p, r.Own.check()...)
 }
 
-// Check names everything that is wrong with a type. It need not have what its drones have
+// Check names everything that is wrong with a type. A type may leave out what its drones give
 // themselves.
 func (t DroneType) Check() []FieldProblem {
 	var p problems
@@ -119,12 +119,12 @@ func (t DroneType) Check() []FieldProblem {
 	return append(p, t.check()...)
 }
 
-// Resolve returns the drone's own properties and, where it has none, those of its type. It
-// names what is then still missing. t is the type of the drone; nil if it has none.
+// Resolve returns the drone's own properties, completed by those of its type t, which is nil if it
+// has none. It also names what is still missing.
 func (r DroneRegistration) Resolve(t *DroneType) (DroneProperties, []FieldProblem) {
 	all, missing := r.Own, "is missing; give it"
 	if t != nil {
-		all, missing = r.Own.over(t.DroneProperties), fmt.Sprintf("is missing, also from type %s; give it for the drone or its type", t.ID)
+		all, missing = r.Own.over(t.DroneProperties), fmt.Sprintf("is missing from the drone and from type %s; give it in one of them", t.ID)
 	}
 	var p problems
 	for _, needed := range []struct {
@@ -170,8 +170,8 @@ var properties = []property{
 	propertyOf("minBatteryHealth", func(p *DroneProperties) *float64 { return &p.MinBatteryHealth }, nonzero),
 }
 
-// over is p with the properties of below where p has none. A list of due items is one
-// property: the drone's own replaces that of its type.
+// over is p, completed by the properties of below. A list of due items is one property: the drone's
+// own replaces that of its type.
 func (p DroneProperties) over(below DroneProperties) DroneProperties {
 	for _, each := range properties {
 		if each.given(p) {
@@ -226,7 +226,7 @@ func (p *problems) id(field, id string, needed bool) {
 	}
 }
 
-// amount refuses what is not a number above 0; most of 0 is no limit.
+// amount refuses a value that is not a number above 0. A most of 0 means no upper limit.
 func (p *problems) amount(field string, n, most float64) {
 	switch {
 	case n == 0: // not given
@@ -278,9 +278,9 @@ func (p *problems) due(items []DueItem) {
 	}
 }
 
-// Next are the limits by which the item is due next, after its latest maintenance; last is
-// nil if there was none. Intervals count from there or, before the first maintenance, from
-// 0 and from the registration, unless a first limit is given.
+// Next returns the limits at which the item is due next. last is its latest maintenance; nil if
+// there was none. Intervals count from there or, before the first maintenance, from 0 and from the
+// registration, unless a first limit is given.
 func (i DueItem) Next(registeredAt time.Time, last *Maintenance) DueLimits {
 	if last == nil {
 		last = &Maintenance{Done: DueLimits{At: registeredAt}}
@@ -306,8 +306,8 @@ func (i DueItem) Next(registeredAt time.Time, last *Maintenance) DueLimits {
 	return next
 }
 
-// earlier is the lower of a limit that is given, unless it was met, and of the next one by
-// an interval; 0 if there is neither.
+// earlier is the lower one of the given limit, unless it was met, and the next limit by the
+// interval. It is 0 if there is neither.
 func earlier[N int | float64](limit, met, done, every N) N {
 	if limit <= met {
 		limit = 0
@@ -318,8 +318,8 @@ func earlier[N int | float64](limit, met, done, every N) N {
 	return limit
 }
 
-// serial is a manufacturer's code, the length of the rest, and the rest. O and I are left
-// out, which look like digits.
+// serial matches a maker's code, the length of the rest, and the rest. O and I are left out because
+// they look like digits.
 var serial = regexp.MustCompile(`^[0-9A-HJ-NP-Z]{4}[1-9A-F][0-9A-HJ-NP-Z]{1,15}$`)
 
 // CheckSerialNumber reports why a text is not a serial number by ANSI/CTA-2063-A.
@@ -329,7 +329,7 @@ func CheckSerialNumber(text string) error {
 		return fmt.Errorf("is %.64q; %s", text, form)
 	}
 	if length, rest := strings.IndexByte("0123456789ABCDEF", text[4]), len(text)-5; length != rest {
-		return fmt.Errorf("is %q, whose fifth character says that %d follow, and %d do; %s", text, length, rest, form)
+		return fmt.Errorf("is %q; its fifth character announces %d more, but %d follow; %s", text, length, rest, form)
 	}
 	return nil
 }

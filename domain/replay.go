@@ -2,8 +2,8 @@ package domain
 
 import "time"
 
-// Replay records that an operator had a message that was refused for good published
-// again: which it was, why it was refused, and the ids that it was given since.
+// Replay records that an operator published a refused message again: which message, why it was
+// refused, and the ids that it was given since.
 type Replay struct {
 	ID            ReplayID
 	Topic         string // the message's

@@ -74,9 +74,8 @@ const (
 	FailureRecalled       FailureReason = "RECALLED"         // by an operator, and the drone has left it
 )
 
-// Priority orders requests by medical urgency; a greater value is more urgent.
-// Zero means unset, for example an order that was cancelled before it arrived; it
-// counts as STANDARD where a priority is needed.
+// Priority orders requests by medical urgency; a greater value is more urgent. Zero means unset and
+// counts as STANDARD, for example in an order that was cancelled before it arrived.
 type Priority int
 
 const (
@@ -102,8 +101,7 @@ func (p Priority) String() string {
 	return fmt.Sprintf("Priority(%d)", int(p))
 }
 
-// Window is how long after its creation an order without a deadline of its own
-// is due.
+// Window is how long after its creation an order is due if it has no deadline of its own.
 func (p Priority) Window() time.Duration {
 	switch p {
 	case 0, PriorityStandard:

@@ -15,8 +15,8 @@ type Wait struct {
 	// CycleID and SnapshotTime are of that cycle; empty if none is on record.
 	CycleID      CycleID
 	SnapshotTime time.Time
-	// WithoutOrders counts the cycles like that one, if it found no orders and so has no
-	// record of its own.
+	// WithoutOrders counts the area's cycles without orders, which share one record. It is 0 if
+	// that cycle had orders.
 	WithoutOrders int
 	// Reason is the cycle's, with its detail after ": ", or one of the Wait
 	// constants.
@@ -35,11 +35,11 @@ const (
 	WaitLeftOut   = "left_out"         // no plan can use the order as it is; the detail says why
 )
 
-// hopeless are the reasons that no waiting mends: the order, a place or the fleet must
-// change. They are the solver's, whose package this one must not import.
+// hopeless are the reasons that waiting cannot cure: the order, a place or the fleet must change.
+// They repeat those of the solver, which this package must not import.
 var hopeless = []string{"invalid_input", "no_compatible_warehouse", "no_drone_allowed", "over_capacity", "out_of_range", WaitLeftOut}
 
-// Hopeless reports whether no waiting mends what keeps the order.
+// Hopeless reports whether waiting cannot help the order.
 func (w Wait) Hopeless() bool { return slices.Contains(hopeless, w.code()) }
 
 // code is the reason without its detail.
@@ -60,8 +60,8 @@ type depotWaits struct {
 	leftOut  []string
 }
 
-// WaitsOf answers from the latest complete cycles, by the depot that names the area. A
-// depot that a later cycle of another one planned for is of that one's area.
+// WaitsOf answers from the latest complete cycles, by the depot that names the area. A depot that a
+// later cycle of another depot planned for belongs to that depot's area.
 func WaitsOf(depots []DepotID, latest map[DepotID]Cycle) (w Waits) {
 	for _, id := range depots {
 		c, has := latest[id]
@@ -117,10 +117,10 @@ func (w Waits) Depots() []Wait {
 	return list
 }
 
-// Of says why an order waits: one entry, of the area that plans it. If no area is known to
-// plan it, there is one for each depot, the depot nearest to serving it first. That is one that planned it, then one with more drones that
-// can carry it, then one with more free drones, then the one that looked last. It is
-// empty for an order that does not wait.
+// Of says why an order waits: one entry, of the area that plans it. It is empty for an order that
+// does not wait. If no area is known to plan the order, there is an entry for each depot: those
+// that planned it first, then those with more drones that can carry it, with more free drones, and
+// with the latest cycle.
 func (w Waits) Of(o Order) []Wait {
 	if !o.Waits() {
 		return nil
@@ -195,8 +195,8 @@ func (w Wait) String() string {
 	return w.Reason + "; " + w.Obstacles.String()
 }
 
-// Short is String for a narrow column: the reason if no waiting mends it, else the largest
-// obstacle among the free drones, such as "12 free: 7 taken", or else the reason.
+// Short is String for a narrow column: the reason if waiting cannot help, else the largest obstacle
+// among the free drones, such as "12 free: 7 taken", or else the reason.
 func (w Wait) Short() string {
 	reason := strings.ReplaceAll(w.code(), "_", " ")
 	if w.Hopeless() {

@@ -44,7 +44,7 @@ func (r *reader) drone(rec record) domain.DroneRegistration {
 	}
 	r.adopt(rec, since, problems)
 	if where, twice := r.serials[d.SerialNumber]; twice && d.SerialNumber != "" {
-		r.refuse(rec.fields["serialNumber"].where, "serialNumber", "%.64q is also that of %s; give each drone its own", d.SerialNumber, where)
+		r.refuse(rec.fields["serialNumber"].where, "serialNumber", "%.64q is already used in %s; give each drone its own", d.SerialNumber, where)
 	}
 	if r.serials == nil {
 		r.serials = map[string]string{}
@@ -61,8 +61,8 @@ func (r *reader) droneType(rec record) domain.DroneType {
 	return t
 }
 
-// registered refuses fields that are none of a drone or type, or not an operator's to give.
-// CSV has columns for both temperatures of a cold box.
+// registered refuses fields that drones and types do not have, and those that only the State
+// Manager writes. CSV has one column for each temperature of a cold box.
 func (r *reader) registered(rec record, fields []string) {
 	if r.text {
 		fields = slices.Concat(fields, coldBoxFields)
@@ -77,8 +77,8 @@ func (r *reader) registered(rec record, fields []string) {
 	r.known(others, fields)
 }
 
-// adopt notes what package domain says is wrong, except of what could not even be read: since
-// is how many problems there were before this record.
+// adopt reports the problems that package domain found, except those of fields that could not be
+// read. since is the number of problems before this record.
 func (r *reader) adopt(rec record, since int, problems []domain.FieldProblem) {
 	read := r.problems[since:]
 	for _, p := range problems {
@@ -170,7 +170,7 @@ func (r *reader) coldBox(rec record) *domain.ColdBox {
 	return &box
 }
 
-// only refuses the fields of a map that it does not have.
+// only refuses the unknown fields of a map.
 func (r *reader) only(where, field string, fields map[string]any, known []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(known, name) {
@@ -179,7 +179,7 @@ func (r *reader) only(where, field string, fields map[string]any, known []string
 	}
 }
 
-// due reads a list of maps. In CSV semicolons separate the items, each with its limits as
+// due reads a list of maps. In CSV, semicolons separate the items, each with its limits as
 // name=value, as in "propellers everyFlightHours=100; check at=2027-01-31 everyDays=365".
 func (r *reader) due(rec record) (items []domain.DueItem) {
 	const field = "due"

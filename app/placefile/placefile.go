@@ -18,7 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/input"
 )
 
-// MaxBytes is far more than the places and drones of any fleet take.
+// MaxBytes is far above the size of any fleet's file.
 const MaxBytes = 16 << 20
 
 // form is how the records of one kind are read.
@@ -42,7 +42,7 @@ var lists = []string{"depots", "warehouses", "droneTypes", "drones"}
 // list is the name of the list that has the records of a kind.
 func list(kind domain.PlaceKind) string { return string(kind) + "s" }
 
-// isPlace reports whether what has this kind stands somewhere.
+// isPlace reports whether records of a kind have a position.
 func isPlace(kind domain.PlaceKind) bool {
 	return kind == domain.PlaceDepot || kind == domain.PlaceWarehouse
 }
@@ -57,9 +57,9 @@ func Warehouses(name string, data []byte) ([]domain.Warehouse, error) {
 	return warehouses.of(name, data)
 }
 
-// Drones reads the drones of a file as Depots reads depots, except that GeoJSON has none.
-// Beside a drone, its type may stand in the same file or be stored already. Only the store
-// knows whether a drone's depot exists, and what it takes from a type that is stored.
+// Drones reads the drones of a file as Depots reads depots, but not from GeoJSON. A drone's type
+// may be in the same file or already stored. Only the store can check the drone's depot and what a
+// stored type gives.
 func Drones(name string, data []byte) ([]domain.DroneRegistration, error) {
 	return drones.of(name, data)
 }
@@ -108,7 +108,7 @@ func (f form[P]) of(name string, data []byte) ([]P, error) {
 		r.text = true
 		records = r.csv(data, f.kind)
 	case formatOf(name, text) == "geojson" && !isPlace(f.kind):
-		r.refuse("", "", "is GeoJSON, which holds places; give %s as YAML or CSV", list(f.kind))
+		r.refuse("", "", "is GeoJSON, which holds places only; give %s as YAML or CSV", list(f.kind))
 	case formatOf(name, text) == "geojson":
 		records = r.geoJSON(data, f.kind)
 	default:
@@ -117,7 +117,7 @@ func (f form[P]) of(name string, data []byte) ([]P, error) {
 	return f.convert(r, records)
 }
 
-// unreadable notes what package input says of the file.
+// unreadable reports what package input says is wrong with the file.
 func (r *reader) unreadable(err error) {
 	problems, is := errors.AsType[input.Problems](err)
 	if !is && err != nil {
@@ -138,7 +138,7 @@ func (f form[P]) convert(r *reader, records []record) ([]P, error) {
 		p := f.read(r, rec)
 		id := f.id(p)
 		if where, twice := first[id]; twice && id != "" {
-			r.refuse(rec.where, "id", "%.64q is also that of %s; give each %s once", id, where, f.kind)
+			r.refuse(rec.where, "id", "%.64q is already used in %s; give each %s once", id, where, f.kind)
 		}
 		first[id] = rec.where
 		all = append(all, p)
@@ -205,8 +205,8 @@ func (r *reader) yaml(data []byte, kind domain.PlaceKind, needs string) (records
 	return records
 }
 
-// typesOf are the types of drones that a file has beside its drones. What is wrong with
-// them is told to whoever reads the types.
+// typesOf are the drone types in the same file as the drones. Their problems are reported when the
+// types are read.
 func (r *reader) typesOf(items *yaml.Node) map[domain.DroneTypeID]domain.DroneType {
 	types := map[domain.DroneTypeID]domain.DroneType{}
 	for _, item := range items.Content {
@@ -254,7 +254,7 @@ func (r *reader) geoJSON(data []byte, kind domain.PlaceKind) (records []record) 
 		r.unreadable(err)
 		return nil
 	}
-	var document any // not a struct, to whose fields names in another case would match
+	var document any // not a struct, whose fields match names in any case
 	if err := json.Unmarshal(text, &document); err != nil {
 		r.refuse("", "", "is not valid GeoJSON: %s", strings.TrimPrefix(err.Error(), "json: "))
 		return nil
@@ -315,8 +315,8 @@ func (r *reader) geoJSON(data []byte, kind domain.PlaceKind) (records []record) 
 	return records
 }
 
-// crs refuses the coordinate system that GeoJSON could name before RFC 7946, except the
-// one that is now always meant. In others, latitude may come first.
+// crs refuses the coordinate system that GeoJSON could name before RFC 7946, except the only one
+// that RFC allows. In others, latitude may come first.
 func (r *reader) crs(where string, object map[string]any) {
 	crs := object["crs"]
 	named, _ := crs.(map[string]any)
@@ -346,8 +346,8 @@ func given(v any) string {
 	return string(text)
 }
 
-// csv reads a table whose header names the fields. In those of places lat and lon stand for
-// the position. Semicolons separate the entries of lists.
+// csv reads a table whose header names the fields. For places, lat and lon stand for the position.
+// Semicolons separate the entries of lists.
 func (r *reader) csv(data []byte, kind domain.PlaceKind) (records []record) {
 	header, rows, err := input.CSV(data)
 	r.unreadable(err)

@@ -219,7 +219,7 @@ func (r *reader) number(is any) (float64, bool) {
 	return 0, false
 }
 
-// withPoint is the fix of a number in CSV that has a comma.
+// withPoint is the advice for a number in CSV that has a comma.
 func (r *reader) withPoint(is any) string {
 	if text, isText := is.(string); isText && r.text && strings.Contains(text, ",") {
 		return ", with a point for decimals and nothing between thousands"
