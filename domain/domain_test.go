@@ -1,6 +1,7 @@
 package domain_test
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -208,6 +209,38 @@ func TestPosition_TowardsCrossesTheAntimeridian(t *testing.T) {
 				math.Abs(way[0].DistanceMetres(got)-whole*share) > 5 || math.Abs(got.DistanceMetres(way[1])-whole*(1-share)) > 5 {
 				t.Errorf("%v of the way from %+v to %+v: %+v", share, way[0], way[1], got)
 			}
+		}
+	}
+}
+
+// F-DOC-01: two drones have the same state if and only if their events would record the same.
+func TestSameDroneState_ComparesAllThatEventsRecord(t *testing.T) {
+	at := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	changes := map[string]func(*domain.Drone){
+		"currentMissionId": func(d *domain.Drone) { d.CurrentMissionID = "M" },
+		"missionAcked":     func(d *domain.Drone) { d.MissionAcked = true },
+		"missionMoved":     func(d *domain.Drone) { d.MissionMoved = true },
+		"emergencyLatched": func(d *domain.Drone) { d.EmergencyLatched = true },
+		"ghostMissionId":   func(d *domain.Drone) { d.GhostMissionID = "M" },
+		"grounded":         func(d *domain.Drone) { d.Grounded = true },
+		"unregistered":     func(d *domain.Drone) { d.Unregistered = true },
+		"retired":          func(d *domain.Drone) { d.RetiredAt = at },
+		"otherIdentity":    func(d *domain.Drone) { d.SerialNumber, d.ReportedSerial = "A", "B" },
+		"dueAt":            func(d *domain.Drone) { d.Due = []domain.DueItem{{Item: "props", DueLimits: domain.DueLimits{At: at}}} },
+		"implausible":      func(d *domain.Drone) { d.Implausible = "claimed 3 stops" },
+	}
+	recorded := map[string]any{}
+	for name, change := range changes {
+		var d domain.Drone
+		change(&d)
+		if domain.SameDroneState(domain.Drone{}, d) || !domain.SameDroneState(d, d) {
+			t.Errorf("a change of %s goes unseen", name)
+		}
+		maps.Copy(recorded, domain.DroneState(d))
+	}
+	for name := range recorded {
+		if changes[name] == nil {
+			t.Errorf("%s is recorded and not tested", name)
 		}
 	}
 }

@@ -61,7 +61,7 @@ type Event struct {
 
 // DroneState is the drone's binding and flags, and what the registry says of whether it may fly.
 func DroneState(d Drone) map[string]any {
-	return map[string]any{
+	state := map[string]any{
 		"currentMissionId": string(d.CurrentMissionID),
 		"missionAcked":     d.MissionAcked,
 		"missionMoved":     d.MissionMoved,
@@ -71,9 +71,20 @@ func DroneState(d Drone) map[string]any {
 		"unregistered":     d.Unregistered,
 		"retired":          d.Retired(),
 		"otherIdentity":    d.OtherIdentity(),
-		"dueAt":            stateTime(d.DueDate()),
 		"implausible":      d.Implausible,
 	}
+	if due := d.DueDate(); !due.IsZero() {
+		state["dueAt"] = stored(due)
+	}
+	return state
+}
+
+// SameDroneState reports whether two drones have equal states: every report asks it.
+func SameDroneState(a, b Drone) bool {
+	return a.CurrentMissionID == b.CurrentMissionID && a.MissionAcked == b.MissionAcked && a.MissionMoved == b.MissionMoved &&
+		a.EmergencyLatched == b.EmergencyLatched && a.GhostMissionID == b.GhostMissionID && a.Grounded == b.Grounded &&
+		a.Unregistered == b.Unregistered && a.Retired() == b.Retired() && a.OtherIdentity() == b.OtherIdentity() &&
+		a.Implausible == b.Implausible && stored(a.DueDate()).Equal(stored(b.DueDate()))
 }
 
 // OrderState is the order's assignment and flags.

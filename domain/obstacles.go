@@ -12,7 +12,7 @@ type Obstacles struct {
 	Free, Busy int
 	// Free drones that cannot carry the order, each counted under the first of
 	// these that holds: the order is pinned to another drone or forbidden to this
-	// one; no warehouse supplies the product; the order is too heavy;
+	// one; it has no cold box for a cold chain; no warehouse supplies the product; the order is too heavy;
 	// the flight needs a warehouse without cold storage; it is too far even with
 	// full charge, or takes longer than the drone may fly; it is too far with the
 	// present charge.

@@ -100,7 +100,7 @@ func serveWithLocks(t *testing.T, hosts connect.Config, store connect.LockStore,
 	s.clients.LockStore = store
 	working, stopping := context.WithCancelCause(t.Context())
 	s.stopping = stopping
-	s.store = firestoretx.New(s.clients.Firestore, firestoretx.Config{})
+	s.store = firestoretx.New(s.clients.Firestore, firestoretx.Config{PlanUnregistered: true})
 	locks, err := s.clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)

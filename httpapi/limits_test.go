@@ -38,7 +38,7 @@ func TestListener_ClosesConnectionsOfUnfinishedRequests(t *testing.T) {
 	}
 	listener.Hurry(50*time.Millisecond, 100*time.Millisecond)
 	api := httpapi.New(httpapi.Config{
-		Store: firestoretx.New(clients.Firestore, firestoretx.Config{}), Locks: locks, PubSub: clients.PubSub, Meter: clients.Meter,
+		Store: firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true}), Locks: locks, PubSub: clients.PubSub, Meter: clients.Meter,
 		NewID: uuid.NewString, Log: emutest.Log(t),
 	})
 	ctx, stop := context.WithCancel(context.Background())
@@ -197,7 +197,7 @@ func TestAPI_LogsTimeouts(t *testing.T) {
 	clients := emutest.Connect(t, hosts)
 	var logged log
 	api := httpapi.New(httpapi.Config{
-		Store: firestoretx.New(clients.Firestore, firestoretx.Config{}), PubSub: clients.PubSub, Meter: clients.Meter,
+		Store: firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true}), PubSub: clients.PubSub, Meter: clients.Meter,
 		NewID: uuid.NewString, Log: slog.New(slog.NewTextHandler(&logged, nil)),
 	})
 	ask := func(ctx context.Context) {

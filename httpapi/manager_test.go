@@ -151,7 +151,7 @@ func TestServeManager_IsNotReadyWhileItStops(t *testing.T) {
 	held := fault.NewGate()
 	defer held.Open()
 	faults.Add(fault.Rule{NamePrefix: "drones/D1", At: fault.Before, Do: fault.Pause(held)})
-	m := serveManager(t, hosts, manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Hour)}})
+	m := serveManager(t, hosts, manager.Config{PlanUnregistered: true, Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Hour)}})
 	m.awaitReady()
 	m.report("D1")
 	if err := held.Arrived(t.Context(), 1); err != nil {
@@ -169,8 +169,8 @@ func TestServeManager_IsNotReadyWhileItStops(t *testing.T) {
 // ready and says what creates the subscription; once that exists, it goes on.
 func TestServeManager_IsUnreadyUntilADeletedSubscriptionIsBack(t *testing.T) {
 	beside(t)
-	m := serveManager(t, withPubSub(t), manager.Config{})
-	store := firestoretx.New(m.outside.Firestore, firestoretx.Config{})
+	m := serveManager(t, withPubSub(t), manager.Config{PlanUnregistered: true})
+	store := firestoretx.New(m.outside.Firestore, firestoretx.Config{PlanUnregistered: true})
 	applied := func(id domain.DroneID) {
 		m.report(id)
 		emutest.Eventually(t, "the report is applied", func() error {

@@ -455,7 +455,7 @@ func (g *guarded) letter() {
 func TestOpenAPI_ExampleOfAMessageIsApplied(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	g.exampleFleet()
-	m, err := manager.New(emutest.Connect(t, g.clients.Config), simclock.Real(), manager.Config{}, emutest.Log(t))
+	m, err := manager.New(emutest.Connect(t, g.clients.Config), simclock.Real(), manager.Config{PlanUnregistered: true}, emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}

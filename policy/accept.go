@@ -10,15 +10,39 @@ import (
 // CanAcceptMission tells whether a drone can be given a mission that is expected to
 // use consumption percent of its charge, planned on a snapshot taken at seen. The
 // error, if any, is a Rejection with the first reason against it, in this order:
-// DRONE_GROUNDED, DRONE_NOT_IDLE, DRONE_SILENT, LOW_BATTERY, DRONE_CHANGED.
+// DRONE_UNREGISTERED, DRONE_GROUNDED, DRONE_DUE, DRONE_IDENTITY, DRONE_NOT_IDLE,
+// DRONE_SILENT, LOW_BATTERY, DRONE_CHANGED.
 func (p DronePolicy) CanAcceptMission(d domain.Drone, consumption float64, seen, now time.Time) error {
 	return p.canAccept(d, p.tooLow(d, consumption), seen, now)
 }
 
-// Fit reports whether a drone that is free can be given a mission: it has charge, was heard
-// of lately and is not grounded.
+// Fit reports whether a drone that is free can be given a mission: it is registered, has
+// charge, was heard of lately, is not grounded, and nothing of it is due.
 func (p DronePolicy) Fit(d domain.Drone, now time.Time) bool {
-	return !d.Grounded && d.Battery > p.MinBattery && now.Sub(d.SeenAt) <= p.MaxSilence
+	return p.Planned(d) && !d.Grounded && d.Battery > p.MinBattery && now.Sub(d.SeenAt) <= p.MaxSilence && Due(d, now) == "" && !d.OtherIdentity()
+}
+
+// Planned reports whether the fleet plans with a drone: somebody registered it, and nobody
+// has retired it.
+func (p DronePolicy) Planned(d domain.Drone) bool { return p.unplanned(d) == "" }
+
+// unplanned says why the fleet does not plan with a drone, "" if it does.
+func (p DronePolicy) unplanned(d domain.Drone) string {
+	switch {
+	case d.Retired():
+		return fmt.Sprintf("drone %s was retired at %s", d.ID, d.RetiredAt.UTC().Format(time.RFC3339))
+	case d.Unregistered && !p.PlanUnregistered:
+		return fmt.Sprintf("drone %s is known only by its reports; register it", d.ID)
+	}
+	return ""
+}
+
+// otherIdentity says that a drone reports another serial number than its own, "" if not.
+func otherIdentity(d domain.Drone) string {
+	if !d.OtherIdentity() {
+		return ""
+	}
+	return fmt.Sprintf("drone %s reports serial number %q, and is registered with %q", d.ID, d.ReportedSerial, d.SerialNumber)
 }
 
 // tooLow says that a drone's charge does not suffice for a mission that uses so much of it,
@@ -37,10 +61,16 @@ func (p DronePolicy) canAccept(d domain.Drone, tooLow string, seen, now time.Tim
 	refuse := func(reason Reason, format string, args ...any) error {
 		return reject(reason, string(d.ID), format, args...)
 	}
-	silent := now.Sub(d.SeenAt)
+	silent, unplanned, due, other := now.Sub(d.SeenAt), p.unplanned(d), Due(d, now), otherIdentity(d)
 	switch {
+	case unplanned != "":
+		return refuse(ReasonDroneUnregistered, "%s", unplanned)
 	case d.Grounded:
 		return refuse(ReasonDroneGrounded, "drone %s is grounded: %s", d.ID, d.GroundedReason)
+	case due != "":
+		return refuse(ReasonDroneDue, "drone %s needs maintenance: %s", d.ID, due)
+	case other != "":
+		return refuse(ReasonDroneIdentity, "%s", other)
 	case d.Bound() && !homebound(d):
 		return refuse(ReasonDroneNotIdle, "drone %s is %s on mission %s", d.ID, d.Status, d.CurrentMissionID)
 	case d.Status != domain.DroneIdle && !homebound(d):

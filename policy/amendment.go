@@ -20,9 +20,15 @@ func (c decisionCase) canAmend() error {
 	}
 	silent := c.now.Sub(d.SeenAt)
 	standby := c.decision.Standby()
+	adds := standby || len(c.added()) > 0
+	due, other := Due(d, c.now), otherIdentity(d)
 	switch {
-	case d.Grounded && (standby || len(c.added()) > 0):
+	case d.Grounded && adds:
 		return refuse(ReasonDroneGrounded, "drone %s is grounded: %s", d.ID, d.GroundedReason)
+	case due != "" && adds:
+		return refuse(ReasonDroneDue, "drone %s needs maintenance: %s", d.ID, due)
+	case other != "":
+		return refuse(ReasonDroneIdentity, "%s", other)
 	case silent > c.MaxSilence:
 		return refuse(ReasonDroneSilent, "drone %s was last heard of %s ago", d.ID, silent.Round(time.Second))
 	}

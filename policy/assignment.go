@@ -15,6 +15,8 @@ type MissionAssignmentPolicy struct {
 	// AllowUnfenced lets decisions without a fence pass. They compete with those of
 	// the cycles: a cycle that lost its lock cannot be told from one that holds it.
 	AllowUnfenced bool
+	// PlanUnregistered lets decisions about drones that nobody registered pass.
+	PlanUnregistered bool
 }
 
 // DefaultMissionAssignmentPolicy holds the contract's values.
@@ -22,7 +24,9 @@ func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
 	return MissionAssignmentPolicy{Limits: DefaultLimits()}
 }
 
-func (p MissionAssignmentPolicy) drones() DronePolicy { return DronePolicy{p.Limits} }
+func (p MissionAssignmentPolicy) drones() DronePolicy {
+	return DronePolicy{p.Limits, p.PlanUnregistered}
+}
 
 // DecisionState is what a decision is judged by, read in one transaction.
 type DecisionState struct {

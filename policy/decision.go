@@ -16,27 +16,31 @@ const ReasonDecisionConflict Reason = "DECISION_CONFLICT"
 // Reasons for decisions that the ledger records as rejected; decisionChecks says
 // what each means.
 const (
-	ReasonFenceMissing    Reason = "FENCE_MISSING"
-	ReasonFenceUnknown    Reason = "FENCE_UNKNOWN"
-	ReasonStaleFence      Reason = "STALE_FENCE"
-	ReasonDecisionExpired Reason = "DECISION_EXPIRED"
-	ReasonDroneUnknown    Reason = "DRONE_UNKNOWN"
-	ReasonNotAmendable    Reason = "NOT_AMENDABLE"
-	ReasonRevisionChanged Reason = "REVISION_CHANGED"
-	ReasonDroneGrounded   Reason = "DRONE_GROUNDED"
-	ReasonDroneNotIdle    Reason = "DRONE_NOT_IDLE"
-	ReasonDroneSilent     Reason = "DRONE_SILENT"
-	ReasonLowBattery      Reason = "LOW_BATTERY"
-	ReasonDroneChanged    Reason = "DRONE_CHANGED"
-	ReasonOrderUnknown    Reason = "ORDER_UNKNOWN"
-	ReasonOrderNotPending Reason = "ORDER_NOT_PENDING"
-	ReasonOrderHeld       Reason = "ORDER_HELD"
-	ReasonDroneNotAllowed Reason = "DRONE_NOT_ALLOWED"
-	ReasonOrderChanged    Reason = "ORDER_CHANGED"
-	ReasonOrderAboard     Reason = "ORDER_ABOARD"
-	ReasonStopCommitted   Reason = "STOP_COMMITTED"
-	ReasonBadRoute        Reason = "BAD_ROUTE"
-	ReasonOverCapacity    Reason = "OVER_CAPACITY"
+	ReasonFenceMissing      Reason = "FENCE_MISSING"
+	ReasonFenceUnknown      Reason = "FENCE_UNKNOWN"
+	ReasonStaleFence        Reason = "STALE_FENCE"
+	ReasonDecisionExpired   Reason = "DECISION_EXPIRED"
+	ReasonDroneUnknown      Reason = "DRONE_UNKNOWN"
+	ReasonNotAmendable      Reason = "NOT_AMENDABLE"
+	ReasonRevisionChanged   Reason = "REVISION_CHANGED"
+	ReasonDroneUnregistered Reason = "DRONE_UNREGISTERED"
+	ReasonDroneGrounded     Reason = "DRONE_GROUNDED"
+	ReasonDroneDue          Reason = "DRONE_DUE"
+	ReasonDroneIdentity     Reason = "DRONE_IDENTITY"
+	ReasonDroneNotIdle      Reason = "DRONE_NOT_IDLE"
+	ReasonDroneSilent       Reason = "DRONE_SILENT"
+	ReasonLowBattery        Reason = "LOW_BATTERY"
+	ReasonDroneChanged      Reason = "DRONE_CHANGED"
+	ReasonOrderUnknown      Reason = "ORDER_UNKNOWN"
+	ReasonOrderNotPending   Reason = "ORDER_NOT_PENDING"
+	ReasonOrderHeld         Reason = "ORDER_HELD"
+	ReasonDroneNotAllowed   Reason = "DRONE_NOT_ALLOWED"
+	ReasonOrderChanged      Reason = "ORDER_CHANGED"
+	ReasonOrderAboard       Reason = "ORDER_ABOARD"
+	ReasonStopCommitted     Reason = "STOP_COMMITTED"
+	ReasonBadRoute          Reason = "BAD_ROUTE"
+	ReasonNoColdBox         Reason = "NO_COLD_BOX"
+	ReasonOverCapacity      Reason = "OVER_CAPACITY"
 
 	// Of missions without orders.
 	ReasonStandbyUnsupported Reason = "STANDBY_UNSUPPORTED"
@@ -67,11 +71,14 @@ var decisionChecks = []struct {
 	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
 	{ReasonDecisionExpired, "its snapshot is older than {MaxAge}, or older than the move or deletion of a warehouse on its route", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
+	{ReasonDroneUnregistered, "nobody has registered the drone, or it is retired", decisionCase.droneUnregistered},
 	{ReasonMissionNotActive, "the mission to amend is over, unknown or another drone's", decisionCase.missionNotActive},
 	{ReasonNotAmendable, "the drone does not support amendments, does not name its revision, or is not fit for one", decisionCase.notAmendable},
 	{ReasonRevisionChanged, "the mission to amend has another revision than it was planned on, or one that waits for the drone", decisionCase.revisionChanged},
 	{ReasonStandbyUnsupported, "the decision has no orders, and the drone does not support such missions", decisionCase.standbyUnsupported},
 	{ReasonDroneGrounded, "an operator has grounded the drone", byDrone(ReasonDroneGrounded)},
+	{ReasonDroneDue, "an item of the drone is due for maintenance, or its battery is too weak; an amendment may still take orders away", byDrone(ReasonDroneDue)},
+	{ReasonDroneIdentity, "the drone reports another serial number than the registered one", byDrone(ReasonDroneIdentity)},
 	{ReasonDroneNotIdle, "the drone is neither IDLE nor on its way home with its mission COMPLETED", byDrone(ReasonDroneNotIdle)},
 	{ReasonDroneSilent, "the drone was not heard of for {MaxSilence}", byDrone(ReasonDroneSilent)},
 	{ReasonLowBattery, "the drone has {MinBattery} or less, or would land with less; one that only charges where it is may have less", byDrone(ReasonLowBattery)},
@@ -89,6 +96,7 @@ var decisionChecks = []struct {
 	{ReasonWarehouseUnknown, "a pickup of an order without a pickup position names no warehouse that exists", anyStopAhead(stopSites.warehouseUnknown)},
 	{ReasonStopMisplaced, "a stop ahead is too far from its order's address, its warehouse, or any depot", anyStopAhead(stopSites.misplaced)},
 	{ReasonWarehouseUnfit, "the warehouse of a pickup does not stock the product, or has no cold storage for it", anyStopAhead(stopSites.warehouseUnfit)},
+	{ReasonNoColdBox, "an order requires a cold chain, and the drone is registered without a cold box", anyOrder(decisionCase.noColdBox)},
 	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},
 }
 
@@ -164,6 +172,8 @@ func (c decisionCase) droneUnknown() string {
 	}
 	return fmt.Sprintf("no drone %s", c.decision.DroneID)
 }
+
+func (c decisionCase) droneUnregistered() string { return c.drones().unplanned(*c.Drone) }
 
 // byDrone is the check that the drone policy makes for one of its reasons. They stand
 // here in the order in which it gives them.
@@ -244,6 +254,13 @@ func (c decisionCase) badRoute() string {
 		return c.standbyRoute()
 	}
 	return cmp.Or(routeProblem(c.decision), c.dutyAhead())
+}
+
+func (c decisionCase) noColdBox(o domain.Order) string {
+	if !o.ColdChain || c.Drone.CarriesCold() {
+		return ""
+	}
+	return fmt.Sprintf("it requires a cold chain, and drone %s has no cold box", c.Drone.ID)
 }
 
 func (c decisionCase) overCapacity() string {

@@ -48,9 +48,14 @@ var objections = map[Reason]func(*judged){
 	ReasonStaleFence: func(j *judged) {
 		j.state.Fences = Fences{"DEPOT": "000000000000008", "": "000000000000008"}
 	},
-	ReasonDecisionExpired: func(j *judged) { j.decision.SnapshotTime = at(-120.001) },
-	ReasonDroneUnknown:    func(j *judged) { j.state.Drone = nil },
-	ReasonDroneGrounded:   drone(func(d *domain.Drone) { d.Grounded = true }), // F-OPR-01
+	ReasonDecisionExpired:   func(j *judged) { j.decision.SnapshotTime = at(-120.001) },
+	ReasonDroneUnknown:      func(j *judged) { j.state.Drone = nil },
+	ReasonDroneUnregistered: drone(func(d *domain.Drone) { d.Unregistered = true }), // F-REG-09
+	ReasonDroneGrounded:     drone(func(d *domain.Drone) { d.Grounded = true }),     // F-OPR-01
+	ReasonDroneDue: drone(func(d *domain.Drone) { // F-REG-14
+		d.Due = []domain.DueItem{{Item: "props", DueLimits: domain.DueLimits{At: start}}}
+	}),
+	ReasonDroneIdentity:   drone(func(d *domain.Drone) { d.SerialNumber, d.ReportedSerial = "1596A1234567890", "1596A1234567891" }), // F-REG-17
 	ReasonDroneNotIdle:    drone(func(d *domain.Drone) { d.Status = domain.DroneCharging }),
 	ReasonDroneSilent:     drone(func(d *domain.Drone) { d.SeenAt = at(-15.001) }),
 	ReasonLowBattery:      drone(func(d *domain.Drone) { d.Battery = 20 }),
@@ -66,7 +71,14 @@ var objections = map[Reason]func(*judged){
 	ReasonWarehouseUnknown: func(j *judged) { delete(j.state.Warehouses, "WH") },           // F-STP-02
 	ReasonStopMisplaced:    first(func(o *domain.Order) { o.Delivery = depotAt }),          // F-STP-01
 	ReasonWarehouseUnfit:   first(func(o *domain.Order) { o.ProductType = "HEART VALVE" }), // F-STP-03
-	ReasonOverCapacity:     drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 }),
+	ReasonNoColdBox: func(j *judged) { // F-REG-05
+		first(func(o *domain.Order) { o.ColdChain = true })(j)
+		wh := j.state.Warehouses["WH"]
+		wh.ColdStorage = true
+		j.state.Warehouses["WH"] = wh
+		drone(func(d *domain.Drone) { d.RegisteredAt = at(-3600) })(j)
+	},
+	ReasonOverCapacity: drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 }),
 }
 
 // ofAmendments are reasons against amendments alone; see
@@ -159,6 +171,30 @@ var decisionDetails = []struct {
 	give func(*judged)
 	want string
 }{
+	{"a retired drone", drone(func(d *domain.Drone) { d.RetiredAt = at(-1) }), string(ReasonDroneUnregistered)}, // F-REG-12
+	{"a document of an earlier version and a cold chain", func(j *judged) { // F-REG-10
+		objections[ReasonNoColdBox](j)
+		j.state.Drone.RegisteredAt = time.Time{}
+	}, applied},
+	{"a drone with a cold box", func(j *judged) {
+		objections[ReasonNoColdBox](j)
+		j.state.Drone.ColdBox = &domain.ColdBox{MinCelsius: 2, MaxCelsius: 8}
+	}, applied},
+	{"an item that is due in a second", drone(func(d *domain.Drone) {
+		d.Due = []domain.DueItem{{Item: "props", DueLimits: domain.DueLimits{At: at(1), FlightHours: 2, Landings: 10}}}
+		d.FlightSeconds, d.Landings = 7199, 9
+	}), applied},
+	{"an item due by flight hours", drone(func(d *domain.Drone) {
+		d.Due = []domain.DueItem{{Item: "motor", DueLimits: domain.DueLimits{FlightHours: 2}}}
+		d.FlightSeconds = 7200
+	}), string(ReasonDroneDue)},
+	{"an item due by landings", drone(func(d *domain.Drone) {
+		d.Due, d.Landings = []domain.DueItem{{Item: "legs", EveryLandings: 10}}, 10
+	}), string(ReasonDroneDue)},
+	{"a battery that is too weak", drone(func(d *domain.Drone) { d.MinBatteryHealth, d.BatteryHealth = 80, ptr(79.9) }), string(ReasonDroneDue)},
+	{"a battery of unknown health", drone(func(d *domain.Drone) { d.MinBatteryHealth = 80 }), applied},
+	{"a drone that reports its serial number", drone(func(d *domain.Drone) { d.SerialNumber, d.ReportedSerial = "1596A1234567890", "1596A1234567890" }), applied},
+	{"a drone of which no serial number is known", drone(func(d *domain.Drone) { d.ReportedSerial = "1596A1234567890" }), applied},
 	{"the same payload is in the ledger as rejected", func(j *judged) {
 		j.state.Ledger = &domain.LedgerEntry{ID: "X", Outcome: domain.OutcomeRejected, Reason: "LOW_BATTERY", Detail: "10 %", PayloadHash: j.decision.PayloadHash}
 	}, string(ReasonLowBattery)},

@@ -81,7 +81,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 }
 
 func (p OrderPolicy) recorder(now time.Time, cause domain.Cause) *recorder {
-	return &recorder{DronePolicy: DronePolicy{p.Limits}, now: now, cause: cause}
+	return &recorder{DronePolicy: DronePolicy{Limits: p.Limits}, now: now, cause: cause}
 }
 
 // NeedsBinding reports whether IngestOrder needs the order's mission and drone.

@@ -8,10 +8,14 @@ import (
 
 // DronePolicy decides what a drone's report, or its silence, means, and whether it
 // can accept a mission.
-type DronePolicy struct{ Limits }
+type DronePolicy struct {
+	Limits
+	// PlanUnregistered gives missions to drones that nobody registered.
+	PlanUnregistered bool
+}
 
 // DefaultDronePolicy holds the contract's values.
-func DefaultDronePolicy() DronePolicy { return DronePolicy{DefaultLimits()} }
+func DefaultDronePolicy() DronePolicy { return DronePolicy{Limits: DefaultLimits()} }
 
 // CheckTime refuses a report that was measured too far ahead of the server, as
 // server is its time: applied, it would make all that its drone reports until
@@ -24,8 +28,36 @@ func (p DronePolicy) CheckTime(t domain.Telemetry, server time.Time) error {
 	return nil
 }
 
+// maxFlightBetween bounds the flight that two reports prove, in seconds: a drone that was
+// silent for longer may have landed.
+const maxFlightBetween = 120
+
+// count takes over what a report says of its drone, and counts its flight and landings. The
+// whole seconds of two reports add up without loss.
+func count(d *domain.Drone, before domain.Drone, t domain.Telemetry) {
+	if t.BatteryHealth != nil {
+		d.BatteryHealth = t.BatteryHealth
+	}
+	if t.SerialNumber != "" {
+		d.ReportedSerial = t.SerialNumber
+	}
+	if t.MissionID != "" { // else there is nothing to count
+		d.CountsStops = t.CompletedStops != nil
+	}
+	flew := isFlying(before.ReportedStatus)
+	switch {
+	case t.FlightSeconds != nil && *t.FlightSeconds >= d.FlightSeconds:
+		d.FlightSeconds = *t.FlightSeconds
+	case flew && isFlying(d.ReportedStatus):
+		d.FlightSeconds += min(t.Timestamp.Unix()-before.LastUpdate.Unix(), maxFlightBetween)
+	}
+	if flew && isParked(d.ReportedStatus) {
+		d.Landings++
+	}
+}
+
 // ApplyTelemetry folds one report into the drone's binding. A drone that is not
-// known yet has an empty ID and is registered. The error, if any, is a
+// known yet has an empty ID and becomes an unregistered one. The error, if any, is a
 // Rejection and the binding is then unchanged.
 //
 // Binding belongs to decisions: a report never binds a drone, and frees it only
@@ -53,8 +85,8 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	r := &recorder{DronePolicy: p, now: now, cause: domain.CauseTelemetry}
 	d := &b.Drone
 	if d.ID == "" {
-		d.ID, d.Status = t.DroneID, domain.DroneUnknown
-		r.drone(domain.Drone{}, d, "", "registered by its first report")
+		d.ID, d.Status, d.Unregistered = t.DroneID, domain.DroneUnknown, true
+		r.drone(domain.Drone{}, d, "", "its first report; nobody has registered it")
 	}
 	before := *d
 	from, tracked := trackOf(before)
@@ -69,6 +101,7 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 		d.EmergencyLatched = true
 	}
 	d.SupportsAmendments, d.SupportsStandby = t.SupportsAmendments, t.SupportsStandby
+	count(d, before, t)
 
 	claim := p.claim(t)
 	mission := d.CurrentMissionID

@@ -121,7 +121,7 @@ func (e *enumeration) extend(at model.Location, hours, km, load float64, aboard,
 	for o, order := range e.problem.Orders {
 		bit := 1 << o
 		switch {
-		case done&bit != 0, !order.Allows(e.drone.ID), e.only != 0 && e.only != o+1:
+		case done&bit != 0, !order.MayGoBy(&e.drone), e.only != 0 && e.only != o+1:
 		case aboard&bit != 0:
 			leg := distanceKm(at, order.Delivery)
 			arrival := hours + leg/e.drone.Speed()

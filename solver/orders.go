@@ -45,7 +45,7 @@ func (pr *prepared) prepareOrders() {
 		}
 		ro := readyOrder{index: i, delivery: toVec(o.Delivery), weight: o.WeightKg}
 		if !pr.restrict(&ro, &o) {
-			pr.reject(i, NoDroneAllowed, "")
+			pr.reject(i, NoDroneAllowed, withoutColdBox(&o))
 			continue
 		}
 		due := o.Due(pr.problem.Now).Sub(pr.problem.Now).Seconds()
@@ -81,13 +81,13 @@ func (pr *prepared) prepareOrders() {
 // if there are drones and none may.
 func (pr *prepared) restrict(ro *readyOrder, o *Order) bool {
 	ro.pinned = -1
-	if !o.Restricted() || len(pr.drones) == 0 {
+	if !o.Restricted() && !(o.ColdChain && pr.noColdBox) || len(pr.drones) == 0 {
 		return true
 	}
 	ro.barred = pdp.NewSet(len(pr.drones))
 	allowed := 0
 	for k := range pr.drones {
-		if !o.Allows(pr.problem.Drones[pr.drones[k].index].ID) {
+		if !o.MayGoBy(&pr.problem.Drones[pr.drones[k].index]) {
 			ro.barred.Add(int32(k))
 			continue
 		}
@@ -98,6 +98,14 @@ func (pr *prepared) restrict(ro *readyOrder, o *Order) bool {
 		}
 	}
 	return allowed > 0
+}
+
+// withoutColdBox is the detail of an order that no drone may carry, if all lack a cold box.
+func withoutColdBox(o *Order) string {
+	if o.Restricted() || !o.ColdChain {
+		return ""
+	}
+	return "no drone has a cold box"
 }
 
 // mayCarry reports whether an order is allowed on a drone.

@@ -71,6 +71,7 @@ type prepared struct {
 	longestReach float64          // greatest fullReach of any drone
 	farthestNow  float64          // greatest reach of any drone
 	fastest      float64          // seconds per metre of the fastest drone
+	noColdBox    bool             // some drone has none
 	sources      []source         // scratch of sourcesOf
 	approaches   []approach       // scratch of feasibility
 }
@@ -219,7 +220,7 @@ func (pr *prepared) prepareDrones(depotByID map[string]int) {
 			r.maxTime = math.Inf(1)
 		}
 		pr.longestReach, pr.farthestNow = max(pr.longestReach, r.fullReach), max(pr.farthestNow, r.reach)
-		pr.fastest = min(pr.fastest, r.pace)
+		pr.fastest, pr.noColdBox = min(pr.fastest, r.pace), pr.noColdBox || d.NoColdBox
 		pr.drones = append(pr.drones, r)
 	}
 }

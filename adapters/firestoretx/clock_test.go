@@ -24,7 +24,7 @@ func TestStore_JudgesFutureTimestampsByTheServersClock(t *testing.T) {
 			server := clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 			emutest.ServeFirestore(t, firestoreemu.Options{Clock: server})
 			clients := emutest.Clients(t)
-			store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: func() time.Time { return server.Now().Add(off) }})
+			store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return server.Now().Add(off) }})
 			applier := store.NewTelemetryApplier()
 			const asked = 3 // RPCs of a transaction
 			report := func(ahead time.Duration, want policy.Reason, rpcs int64) {
@@ -70,7 +70,7 @@ func TestStore_DatesIdleDronesByTheServersClock(t *testing.T) {
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	server := clockwork.NewFakeClockAt(began)
 	emutest.ServeFirestore(t, firestoreemu.Options{Clock: server})
-	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{Now: func() time.Time { return began }})
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return began }})
 	applier := store.NewTelemetryApplier()
 	for _, status := range []domain.DroneStatus{domain.DroneIdle, domain.DroneCharging, domain.DroneIdle} {
 		report := idle("D1", server.Now())
@@ -117,7 +117,7 @@ func TestStore_RefusesNoGoodReportAfterTheMachineSlept(t *testing.T) {
 				asleep = time.Hour
 				server.Advance(asleep)
 			}
-			store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{Now: func() time.Time {
+			store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time {
 				if looks++; looks == asleepAt {
 					sleep()
 				}

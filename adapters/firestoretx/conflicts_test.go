@@ -21,7 +21,7 @@ import (
 // operation.
 func TestStore_CountsRefusedGuards(t *testing.T) {
 	clients := emutest.Clients(t)
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Conflicted: clients.Meter.CommitRetried})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Conflicted: clients.Meter.CommitRetried})
 	ctx := meter.WithOperation(t.Context(), "telemetry")
 	began := time.Now().Add(-10 * time.Second)
 	one, other := store.NewTelemetryApplier(), store.NewTelemetryApplier()
@@ -44,7 +44,7 @@ func TestStore_CountsTransactionsRunAgain(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	clients := emutest.Clients(t)
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Conflicted: clients.Meter.CommitRetried})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Conflicted: clients.Meter.CommitRetried})
 	faults.Add(fault.Rule{RPC: "Commit", Times: 2, Do: fault.Fail(codes.Aborted)})
 	ctx := meter.WithOperation(context.Background(), "orders")
 	req := domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
@@ -65,7 +65,7 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	client := emutest.Clients(t).Firestore
-	store := firestoretx.New(client, firestoretx.Config{})
+	store := firestoretx.New(client, firestoretx.Config{PlanUnregistered: true})
 	emutest.IssueFences(t, client, "1", depot.ID)
 	if err := store.Setup(t.Context(), []domain.Depot{depot}, nil, []domain.Drone{{ID: "D1", HomeDepotID: depot.ID}}); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 func TestStore_SnapshotTakesNoLocks(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
-	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{PlanUnregistered: true})
 	if err := store.Setup(t.Context(), []domain.Depot{depot}, nil, []domain.Drone{{ID: "D1", HomeDepotID: depot.ID}}); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			faults := fault.New(1)
 			emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
-			store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+			store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{PlanUnregistered: true})
 			applier := store.NewTelemetryApplier()
 			began := time.Now()
 			old := idle("D1", began.Add(-time.Minute))
@@ -216,7 +216,7 @@ func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
 func TestStore_RefusedDroneDoesNotAffectKnownOnes(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
-	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{PlanUnregistered: true})
 	applier := store.NewTelemetryApplier()
 	began := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
 	drones := []domain.DroneID{"D1", "D2", "D3"}

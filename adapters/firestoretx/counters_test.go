@@ -119,7 +119,7 @@ func (c *counters) HighestFence(context.Context, string) (lock.Fence, error) {
 func TestStore_CounterOutside_OvertakenByTheNextCycle(t *testing.T) {
 	c := newCycles(t)
 	late, fresh := c.next(t, depot.ID, "000000000000005"), c.next(t, depot.ID, "000000000000006")
-	next := firestoretx.New(c.client, firestoretx.Config{Now: func() time.Time { return c.now }, Counters: &counters{value: "000000000000006"}})
+	next := firestoretx.New(c.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return c.now }, Counters: &counters{value: "000000000000006"}})
 	slow := &counters{value: "000000000000005"}
 	slow.while = func() { // after the read, before the transaction
 		slow.while, slow.value = nil, "000000000000006"
@@ -127,7 +127,7 @@ func TestStore_CounterOutside_OvertakenByTheNextCycle(t *testing.T) {
 			t.Errorf("%+v, %v", entry, err)
 		}
 	}
-	c.Store = firestoretx.New(c.client, firestoretx.Config{Now: func() time.Time { return c.now }, Counters: slow})
+	c.Store = firestoretx.New(c.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return c.now }, Counters: slow})
 	c.expect(t, late, policy.ReasonStaleFence)
 	if slow.reads != 2 {
 		t.Errorf("the counter was read %d times, want 2", slow.reads)
@@ -146,7 +146,7 @@ func TestStore_CounterOutside_OvertakenForEver(t *testing.T) {
 		applied++
 		c.set(t, "control/"+string(depot.ID), map[string]any{"fence": fmt.Sprintf("%015d", applied)})
 	}
-	c.Store = firestoretx.New(c.client, firestoretx.Config{Now: func() time.Time { return c.now }, Counters: moving})
+	c.Store = firestoretx.New(c.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return c.now }, Counters: moving})
 	if entry, err := c.AssignMission(t.Context(), c.next(t, depot.ID, "000000000000001"), policy.Delivery{}); err == nil || !firestoretx.Retryable(err) {
 		t.Errorf("%+v, %v", entry, err)
 	}
@@ -159,7 +159,7 @@ func TestStore_CounterOutside_OvertakenForEver(t *testing.T) {
 func TestStore_CounterOutside_IsReadOncePerCycle(t *testing.T) {
 	c := newCycles(t)
 	reader := &counters{}
-	c.Store = firestoretx.New(c.client, firestoretx.Config{Now: func() time.Time { return c.now }, Counters: reader})
+	c.Store = firestoretx.New(c.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return c.now }, Counters: reader})
 	for cycle := 1; cycle <= 3; cycle++ {
 		reader.value = lock.Fence(fmt.Sprintf("%015d", cycle))
 		for range 4 {
@@ -211,7 +211,7 @@ func TestStore_CounterOutside_MistakenStore(t *testing.T) {
 	redisServer := storeserver.Redis(t)
 	c := newCyclesIn(t, lockStore(t, redisServer.URL))
 	fence := c.begin(t, depot.ID)
-	here := firestoretx.New(c.client, firestoretx.Config{Now: func() time.Time { return c.now }})
+	here := firestoretx.New(c.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return c.now }})
 	entry, err := here.AssignMission(t.Context(), c.next(t, depot.ID, fence), policy.Delivery{})
 	const want = `fence 000000000000001: the lock of depot "DEPOT-1" has handed out none; give optimizers and State Managers the same lock store`
 	if err != nil || entry.Reason != string(policy.ReasonFenceUnknown) || entry.Detail != want {

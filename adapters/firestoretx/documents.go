@@ -60,7 +60,7 @@ var droneCodec = append(codec[domain.Drone]{
 	key(func(d *domain.Drone) *domain.DroneID { return &d.ID }),
 	text("status", func(d *domain.Drone) *domain.DroneStatus { return &d.Status }),
 	text("reportedStatus", func(d *domain.Drone) *domain.DroneStatus { return &d.ReportedStatus }),
-	point("position", func(d *domain.Drone) *domain.Position { return &d.Position }),
+	whereabouts(),
 	real("batteryPercentage", func(d *domain.Drone) *float64 { return &d.Battery }),
 	real("speedKmh", func(d *domain.Drone) *float64 { return &d.SpeedKmh }),
 	instant("lastUpdate", func(d *domain.Drone) *time.Time { return &d.LastUpdate }),
@@ -94,6 +94,19 @@ var droneCodec = append(codec[domain.Drone]{
 	flag("countsStops", func(d *domain.Drone) *bool { return &d.CountsStops }),
 	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
 }, registryCodec...)
+
+// whereabouts is a drone's position; one that has never reported has none (F-REG-19).
+func whereabouts() field[domain.Drone] {
+	f := point("position", func(d *domain.Drone) *domain.Position { return &d.Position })
+	stored := f.get
+	f.get = func(d *domain.Drone) any {
+		if d.LastUpdate.IsZero() && d.Position == (domain.Position{}) {
+			return nil
+		}
+		return stored(d)
+	}
+	return f
+}
 
 // registryCodec are the fields of a drone that operators set; see droneTypeCodec.
 var registryCodec = codec[domain.Drone]{

@@ -39,7 +39,7 @@ func newCyclesIn(t *testing.T, store connect.LockStore) *cycles {
 		t.Fatal(err)
 	}
 	f := &fleet{client: clients.Firestore, now: time.Now().UTC().Truncate(time.Microsecond)}
-	cfg := firestoretx.Config{Now: func() time.Time { return f.now }}
+	cfg := firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return f.now }}
 	if store.Set() {
 		cfg.Counters = locks
 	}
@@ -148,7 +148,7 @@ func TestStore_ReadsTheFenceCounterOncePerCycle(t *testing.T) {
 func TestStore_TakesUnfencedDecisionsOnlyIfConfigured(t *testing.T) {
 	c := newCycles(t)
 	c.expect(t, c.next(t, depot.ID, ""), policy.ReasonFenceMissing)
-	c.Store = firestoretx.New(c.client, firestoretx.Config{Now: func() time.Time { return c.now }, AllowUnfenced: true})
+	c.Store = firestoretx.New(c.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return c.now }, AllowUnfenced: true})
 	c.expect(t, c.next(t, depot.ID, ""), "")
 	if control := c.control(t); len(control) != 0 {
 		t.Errorf("a decision without a fence stored %v", control)

@@ -73,7 +73,7 @@ func TestStore_EveryOrderIsPlannedByOneArea(t *testing.T) {
 	if err := f.Setup(t.Context(), nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: func() time.Time { return f.now }})
+	f.Store = firestoretx.New(f.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return f.now }})
 	f.mustOrder(t, "EARLY") // before any depot exists
 	f.mustOrder(t, "OLD")
 	// As an earlier version and another tool leave it.

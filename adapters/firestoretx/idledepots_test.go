@@ -22,7 +22,7 @@ func TestStore_IdleDepots(t *testing.T) {
 	emutest.ServeFirestore(t, firestoreemu.Options{Indexes: deploy.FirestoreIndexes})
 	clients := emutest.Clients(t)
 	now := time.Now().Truncate(time.Millisecond)
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: func() time.Time { return now }})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return now }})
 	if err := store.Setup(t.Context(), []domain.Depot{{ID: "A"}, {ID: "B"}, {ID: "NEVER"}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}

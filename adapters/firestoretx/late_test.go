@@ -44,9 +44,10 @@ func newLateFleet(t *testing.T) *lateFleet {
 	clients := emutest.Clients(t)
 	f := &lateFleet{t: t, faults: faults, clock: clock, began: began, meter: clients.Meter}
 	f.Store = firestoretx.New(clients.Firestore, firestoretx.Config{
-		Now:           clock.Now,
-		PickedUpAgain: func(_ context.Context, o domain.OrderID) { f.again = append(f.again, o) },
-		Delivered:     func(_ context.Context, o domain.Order) { f.delivered = append(f.delivered, o) },
+		PlanUnregistered: true,
+		Now:              clock.Now,
+		PickedUpAgain:    func(_ context.Context, o domain.OrderID) { f.again = append(f.again, o) },
+		Delivered:        func(_ context.Context, o domain.Order) { f.delivered = append(f.delivered, o) },
 	})
 	f.applier = f.NewTelemetryApplier()
 	emutest.IssueFences(t, clients.Firestore, "1", "")

@@ -98,14 +98,15 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	for _, name := range []string{"A", "B"} {
 		m := &manager{name: name}
 		m.Store = firestoretx.New(client, firestoretx.Config{
-			Now:  func() time.Time { return x.server.Now().Add(m.off) },
-			Owed: func(_ context.Context, owing domain.Mission) { x.owed = append(x.owed, owing) },
+			PlanUnregistered: true,
+			Now:              func() time.Time { return x.server.Now().Add(m.off) },
+			Owed:             func(_ context.Context, owing domain.Mission) { x.owed = append(x.owed, owing) },
 		})
 		x.restart(m)
 		x.managers = append(x.managers, m)
 	}
 	x.client = client
-	x.judge = firestoretx.New(client, firestoretx.Config{Now: x.server.Now})
+	x.judge = firestoretx.New(client, firestoretx.Config{PlanUnregistered: true, Now: x.server.Now})
 	introduced := []domain.Drone{{ID: "D1", HomeDepotID: depot.ID, PayloadCapacityKg: 5}, {ID: "D2", HomeDepotID: "DEPOT-2"}} // D3 introduces itself
 	if err := x.judge.Setup(t.Context(), trialDepots, nil, introduced); err != nil {
 		t.Fatal(err)

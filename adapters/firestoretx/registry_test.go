@@ -1,7 +1,9 @@
 package firestoretx_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -115,7 +117,7 @@ func TestStore_AppliesDrones(t *testing.T) {
 	}
 	listed, err := r.EventsOf(t.Context(), "droneId", "D1")
 	r.must(err)
-	if events := listed.Items; len(events) != 2 || events[0].By != "ann" || events[0].Cause != domain.CauseOperator || events[1].State["dueAt"] != "2027-01-02T03:04:05Z" {
+	if events := listed.Items; len(events) != 2 || events[0].By != "ann" || events[0].Cause != domain.CauseOperator || events[1].State["dueAt"] != time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC) {
 		t.Errorf("events %+v", events)
 	}
 }
@@ -310,5 +312,101 @@ func TestStore_RecordsMaintenance(t *testing.T) {
 	r.must(err)
 	if len(records.Items) != 1 || records.Items[0].Item != "props" || records.Items[0].Landings != 6 || records.Items[0].FlightSeconds != 7200 || records.Items[0].By != "ann" || records.Items[0].At.IsZero() {
 		t.Errorf("%+v", records.Items)
+	}
+}
+
+// F-REG-09 F-REG-10 F-REG-12 F-REG-19: a cycle sees registered drones and those of earlier
+// versions, once they have reported; strangers and retired drones are in no list of it.
+func TestStore_PlansWithRegisteredDronesOnly(t *testing.T) {
+	r := newRegistry(t)
+	sees := func(store *firestoretx.Store, want ...domain.DroneID) {
+		t.Helper()
+		snap, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID})
+		r.must(err)
+		fleet, err := store.Fleet(t.Context(), nil, time.Minute)
+		r.must(err)
+		for _, drones := range [][]domain.Drone{snap.Drones, fleet} {
+			var ids []domain.DroneID
+			for _, d := range drones {
+				ids = append(ids, d.ID)
+			}
+			if !slices.Equal(ids, want) {
+				t.Errorf("%v, want %v", ids, want)
+			}
+		}
+	}
+	r.must(r.Setup(t.Context(), nil, nil, []domain.Drone{{ID: "LEGACY", HomeDepotID: depot.ID}}))
+	for _, id := range []domain.DroneID{"D1", "SILENT"} {
+		r.apply(registration(id), domain.PlaceCreated)
+	}
+	if snap, err := r.client.Doc("drones/SILENT").Get(t.Context()); err != nil || snap.Data()["position"] != nil {
+		t.Errorf("a drone that never reported has the position %v, %v", snap.Data()["position"], err)
+	}
+	r.report(idle("LEGACY", time.Now()), idle("D1", time.Now()), idle("STRANGER", time.Now()))
+	sees(r.Store, "D1", "LEGACY")
+	sees(firestoretx.New(r.client, firestoretx.Config{PlanUnregistered: true}), "D1", "LEGACY", "STRANGER")
+	r.apply(registration("STRANGER"), domain.PlaceChanged)
+	_, err := r.RetireDrone(t.Context(), "D1", ann)
+	r.must(err)
+	sees(r.Store, "LEGACY", "STRANGER")
+	r.apply(registration("D1"), domain.PlaceChanged)
+	sees(r.Store, "D1", "LEGACY", "STRANGER")
+	_, err = r.client.Doc("drones/D1").Update(t.Context(), []firestore.Update{{Path: "serialNumber", Value: "1596A1234567890"}, {Path: "reportedSerial", Value: "1596A1234567891"}})
+	r.must(err)
+	if idle, err := r.Idle(t.Context(), []domain.DepotID{depot.ID}, policy.DefaultLimits()); err != nil || len(idle) != 2 {
+		t.Errorf("offered: %d drones, %v; want 2: one reports another serial number", len(idle), err)
+	}
+}
+
+// F-REG-11: above 1,000 unregistered drones a report of a further unknown drone is refused. Those
+// of known drones are not, and there is no limit where unregistered drones are planned.
+func TestStore_RefusesFurtherStrangers(t *testing.T) {
+	r := newRegistry(t)
+	r.apply(registration("D1"), domain.PlaceCreated)
+	batch := r.client.BulkWriter(t.Context())
+	for i := range 1001 {
+		_, err := batch.Create(r.client.Doc(fmt.Sprintf("drones/S%04d", i)), map[string]any{"status": "UNKNOWN", "unregistered": true})
+		r.must(err)
+	}
+	batch.End()
+	now := time.Now()
+	errs := r.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{idle("D1", now), idle("S0000", now), idle("X1", now), idle("X1", now.Add(time.Second))})
+	for i, want := range []policy.Reason{"", "", policy.ReasonDroneUnknown, policy.ReasonDroneUnknown} {
+		if reason, _ := policy.ReasonOf(errs[i]); reason != want || want == "" && errs[i] != nil {
+			t.Errorf("report %d: %v, want %q", i, errs[i], want)
+		}
+	}
+	if stranger := (*firestoretx.StrangerError)(nil); !errors.As(errs[2], &stranger) {
+		t.Errorf("%T is not dead-lettered", errs[2])
+	}
+	planning := firestoretx.New(r.client, firestoretx.Config{PlanUnregistered: true})
+	r.must(planning.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{idle("X2", now)})[0])
+}
+
+// F-REG-13: flight time and landings are written with the position, and cost no write.
+func TestStore_CountsFlightInTheWriteOfTheReport(t *testing.T) {
+	clients := emutest.Clients(t)
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
+	if err := store.Setup(t.Context(), []domain.Depot{depot}, nil, []domain.Drone{{ID: "D1", HomeDepotID: depot.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	applier, begin := store.NewTelemetryApplier(), time.Now().Add(-time.Minute)
+	tell := func(seconds int, status domain.DroneStatus) {
+		t.Helper()
+		report := idle("D1", begin.Add(time.Duration(seconds)*time.Second))
+		report.Status = status
+		if err := applier.Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(0, domain.DroneMoving)
+	before := clients.Meter.FirestoreTotals()
+	tell(10, domain.DroneMoving)
+	if after := clients.Meter.FirestoreTotals(); after.RPCs-before.RPCs != 1 || after.Writes-before.Writes != 1 || after.Reads != before.Reads {
+		t.Errorf("a report in flight: %+v after %+v; want 1 RPC and 1 write", after, before)
+	}
+	tell(20, domain.DroneIdle)
+	if d, err := store.Drone(t.Context(), "D1"); err != nil || d.FlightSeconds != 10 || d.Landings != 1 {
+		t.Errorf("%d s, %d landings, %v; want 10, 1", d.FlightSeconds, d.Landings, err)
 	}
 }

@@ -35,7 +35,7 @@ type SnapshotRequest struct {
 
 // Snapshot reads, at one read time and without locks, what a cycle of one area plans with:
 // warehouses, depots, PENDING orders that are not held, and IDLE drones that are charged,
-// reported recently and are not grounded. Drones in flight come with their missions and
+// reported recently and are fit; see policy.DronePolicy.Fit. Drones in flight come with their missions and
 // undelivered orders.
 //
 // The depots at that time determine the area. A drone belongs to the area of its home, and
@@ -87,7 +87,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		if err != nil {
 			return wrap(err, "drones")
 		}
-		if snap.Flights, err = s.readFlights(tx, policy.DronePolicy{Limits: req.Limits}, flying, snap.ReadTime, leaveOut); err != nil {
+		if snap.Flights, err = s.readFlights(tx, s.judging(req.Limits), flying, snap.ReadTime, leaveOut); err != nil {
 			return wrap(err, "drones in flight")
 		}
 		if err := s.readWaiting(ctx, tx, area, area.ID() == areas[0].ID(), &snap, leaveOut); err != nil {
@@ -113,7 +113,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 // readDrones adds the idle drones of an area to a snapshot, and those that charge where slots
 // are limited. It returns those in flight if they are asked for.
 func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area domain.Area, snap *domain.Snapshot, leaveOut func(error) bool) (flying []domain.Drone, _ error) {
-	drones := policy.DronePolicy{Limits: req.Limits}
+	drones := s.judging(req.Limits)
 	statuses := []domain.DroneStatus{domain.DroneIdle}
 	if req.Flights {
 		statuses = append(statuses, domain.DroneMoving, domain.DroneDelivering)
@@ -281,7 +281,13 @@ func readDepots(it *firestore.DocumentIterator, needed domain.DepotID) (read dep
 	return read, err
 }
 
+// judging is the store's policy of drones with other limits.
+func (s *Store) judging(limits policy.Limits) policy.DronePolicy {
+	return policy.DronePolicy{Limits: limits, PlanUnregistered: s.drone.PlanUnregistered}
+}
+
 // Fleet lists the drones of depots, or all without depots, that reported within maxSilence.
+// Those that the fleet does not plan with are left out.
 // Malformed documents are left out.
 //
 // Cost: 1 RPC for every 30 depots; a read per drone.
@@ -289,7 +295,7 @@ func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence t
 	var fleet []domain.Drone
 	for _, ids := range homes(depots, len(depots) == 0, maxIn) {
 		err := each(s.dronesOf(ids).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
-			if d := decodeDrone(doc); d.err == nil && doc.ReadTime.Sub(d.SeenAt) <= maxSilence {
+			if d := decodeDrone(doc); d.err == nil && doc.ReadTime.Sub(d.SeenAt) <= maxSilence && s.drone.Planned(d.Drone) {
 				fleet = append(fleet, d.Drone)
 			}
 			return nil
@@ -306,7 +312,7 @@ func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence t
 //
 // Cost: 1 RPC for every 30 depots; a read per IDLE drone.
 func (s *Store) Idle(ctx context.Context, depots []domain.DepotID, limits policy.Limits) ([]domain.Drone, error) {
-	drones := policy.DronePolicy{Limits: limits}
+	drones := s.judging(limits)
 	var idle []domain.Drone
 	for ids := range slices.Chunk(depots, maxIn) {
 		err := each(s.dronesOf(ids).Where("status", "==", string(domain.DroneIdle)).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {

@@ -30,6 +30,8 @@ type Config struct {
 	AllowUnfenced bool
 	// RecordStops applies decisions whose stops are wrong, with a warning in the ledger.
 	RecordStops bool
+	// PlanUnregistered plans with drones that nobody registered.
+	PlanUnregistered bool
 	// Counters, if set, tells the fences that the depots' locks have handed out, for
 	// locks that are not in this Firestore; default their counters here, as
 	// lock/firestorelock keeps them.
@@ -74,7 +76,8 @@ type Store struct {
 	pickedUpAgain func(context.Context, domain.OrderID)
 	delivered     func(context.Context, domain.Order)
 
-	depots depotCache
+	depots    depotCache
+	strangers strangerCount
 }
 
 // New returns a store on client, which stays the caller's to close.
@@ -82,8 +85,8 @@ func New(client *firestore.Client, cfg Config) *Store {
 	limits := cfg.Limits.WithDefaults()
 	s := &Store{
 		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
-		drone: policy.DronePolicy{Limits: limits}, order: policy.OrderPolicy{Limits: limits},
-		assignment: policy.MissionAssignmentPolicy{Limits: limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops},
+		drone: policy.DronePolicy{Limits: limits, PlanUnregistered: cfg.PlanUnregistered}, order: policy.OrderPolicy{Limits: limits},
+		assignment: policy.MissionAssignmentPolicy{Limits: limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered},
 	}
 	if s.now == nil {
 		s.now = time.Now

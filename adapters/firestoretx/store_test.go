@@ -39,7 +39,7 @@ var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{client: emutest.Clients(t).Firestore, now: time.Now().UTC().Truncate(time.Microsecond)}
-	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: func() time.Time { return f.now }})
+	f.Store = firestoretx.New(f.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return f.now }})
 	f.applier = f.NewTelemetryApplier()
 	emutest.IssueFences(t, f.client, "000000000000099", depot.ID, "", "_")
 	drones := []domain.Drone{{ID: "D1", HomeDepotID: depot.ID, PayloadCapacityKg: 5}, {ID: "D2", HomeDepotID: depot.ID, PayloadCapacityKg: 5}}
@@ -52,8 +52,9 @@ func newFleet(t *testing.T) *fleet {
 // noteOffers replaces the store by one that records every mission passed to Config.Owed.
 func (f *fleet) noteOffers() {
 	f.Store = firestoretx.New(f.client, firestoretx.Config{
-		Now:  func() time.Time { return f.now },
-		Owed: func(_ context.Context, m domain.Mission) { f.offered = append(f.offered, m) },
+		PlanUnregistered: true,
+		Now:              func() time.Time { return f.now },
+		Owed:             func(_ context.Context, m domain.Mission) { f.offered = append(f.offered, m) },
 	})
 	f.applier = f.NewTelemetryApplier()
 }
@@ -768,7 +769,7 @@ func TestRetryable_AcceptsOnlyTransientErrors(t *testing.T) {
 // the configured retention.
 func TestStore_KeepsRecordsForTheRetention(t *testing.T) {
 	f := newFleet(t)
-	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: f.later, Retention: domain.Retention{Of: map[string]time.Duration{"events": time.Hour, "decisions": time.Hour, "cycles": time.Hour, "discards": time.Hour}}}) // ahead of the server
+	f.Store = firestoretx.New(f.client, firestoretx.Config{PlanUnregistered: true, Now: f.later, Retention: domain.Retention{Of: map[string]time.Duration{"events": time.Hour, "decisions": time.Hour, "cycles": time.Hour, "discards": time.Hour}}}) // ahead of the server
 	f.mustOrder(t, "O1")
 	f.assign(t, f.decision("DEC-1", "D1", "O1"))
 	if err := f.RecordCycle(t.Context(), domain.Cycle{ID: "C1", DepotID: depot.ID, EndedAt: f.later()}); err != nil {
@@ -1064,7 +1065,7 @@ func TestStore_OlderOrderContentNeverReturns(t *testing.T) {
 func TestStore_KnownDroneChangesWithoutARead(t *testing.T) {
 	clients := emutest.Clients(t)
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: func() time.Time { return now }})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return now }})
 	applier := store.NewTelemetryApplier()
 	report := func(second int, status domain.DroneStatus) {
 		t.Helper()

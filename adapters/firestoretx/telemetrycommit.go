@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // commitGuarded writes changes in one commit without a read, each guarded by the version
@@ -77,10 +78,11 @@ func (a *TelemetryApplier) transact(ctx context.Context, drones []droneReports) 
 	var resp firestore.CommitResponse
 	var read time.Time
 	var changes []folded
+	var strangers int64
 	judged := slices.Clone(drones)
 	began := a.store.now()
 	err := a.store.transact(ctx, &resp, func(t *txn) error {
-		changes = nil
+		changes, strangers = nil, 0
 		copy(judged, drones)
 		if err := t.readBindings(drones); err != nil {
 			return err
@@ -91,6 +93,16 @@ func (a *TelemetryApplier) transact(ctx context.Context, drones []droneReports) 
 				delete(a.known, d.id)
 				judged[i] = d.failed(malformed)
 				continue
+			}
+			if !t.drones[d.id].exists {
+				if err := a.store.checkStranger(ctx, d.id); err != nil {
+					if _, refused := policy.ReasonOf(err); !refused {
+						return err
+					}
+					judged[i] = d.refused(err)
+					continue
+				}
+				strangers++
 			}
 			f := d.fold(a.store.drone, t.binding(d.id), t.read, t.now)
 			if err := t.write(f.change); err != nil {
@@ -105,6 +117,7 @@ func (a *TelemetryApplier) transact(ctx context.Context, drones []droneReports) 
 	}
 	a.server.heard(read, began)
 	a.server.heard(resp.CommitTime(), began)
+	a.store.strangers.add(strangers)
 	now := a.store.now()
 	for _, c := range changes {
 		if c.change.Drone != nil {

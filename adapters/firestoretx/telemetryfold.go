@@ -120,6 +120,16 @@ func (d droneReports) failed(err error) droneReports {
 	return d
 }
 
+// refused are the verdicts when every report is rejected.
+func (d droneReports) refused(err error) droneReports {
+	d.verdicts = slices.Clone(d.verdicts)
+	for i := range d.verdicts {
+		d.verdicts[i].err = err
+		d.verdicts[i].refused, _ = policy.ReasonOf(err)
+	}
+	return d
+}
+
 // answers lists the errors of n reports in the order of their batch.
 func answers(verdicts []verdict, n int) []error {
 	errs := make([]error, n)

@@ -240,6 +240,8 @@ func TestPoisonReason_SparesWhatMaySucceedLater(t *testing.T) {
 		{&policy.Rejection{Reason: policy.ReasonDecisionConflict}, string(policy.ReasonDecisionConflict)},
 		{&firestoretx.MalformedError{Err: errors.New("no number")}, reasonMalformedDocument},
 		{status.Error(codes.InvalidArgument, "too large"), reasonRefusedByStore},
+		{&policy.Rejection{Reason: policy.ReasonDroneUnknown}, ""},                                                                 // of a decision
+		{&firestoretx.StrangerError{Err: &policy.Rejection{Reason: policy.ReasonDroneUnknown}}, string(policy.ReasonDroneUnknown)}, // F-REG-11
 	} {
 		err := row.err
 		if err != nil {

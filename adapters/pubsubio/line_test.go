@@ -249,7 +249,7 @@ func (l *line) store() (store *firestoretx.Store, stall func()) {
 			l.t.Errorf("close: %v", err)
 		}
 	})
-	return firestoretx.New(client, firestoretx.Config{}), stall
+	return firestoretx.New(client, firestoretx.Config{PlanUnregistered: true}), stall
 }
 
 // work runs a worker until stop is called, or the test ends.

@@ -110,6 +110,7 @@ func poisonReason(err error) string {
 	var invalid *wire.ValidationError
 	var undecodable *wire.UndecodableError
 	var malformed *firestoretx.MalformedError
+	var stranger *firestoretx.StrangerError
 	reason, rejected := policy.ReasonOf(err)
 	switch {
 	case err == nil:
@@ -120,7 +121,7 @@ func poisonReason(err error) string {
 		return wire.ReasonUndecodable
 	case errors.As(err, &malformed):
 		return reasonMalformedDocument
-	case rejected && slices.Contains(deadLettered, reason):
+	case errors.As(err, &stranger), rejected && slices.Contains(deadLettered, reason):
 		return string(reason)
 	case rejected, firestoretx.Retryable(err), errors.Is(err, context.Canceled):
 		return ""

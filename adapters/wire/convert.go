@@ -35,6 +35,7 @@ func telemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
 	}
 	m.MissionRevision, m.SupportsAmendments = bounded(t.MissionRevision), t.SupportsAmendments
 	m.SupportsStandby = t.SupportsStandby
+	m.BatteryHealthPercent, m.FlightSeconds, m.SerialNumber = t.BatteryHealth, t.FlightSeconds, t.SerialNumber
 	return m
 }
 
@@ -99,6 +100,12 @@ func droneToProto(d domain.Drone) *pb.Drone {
 		ShortName:            d.ShortName,
 		PayloadCapacityKg:    d.PayloadCapacityKg,
 		SupportsStandby:      d.SupportsStandby,
+		TypeId:               string(d.TypeID),
+		SerialNumber:         d.SerialNumber,
+		CountsStops:          d.CountsStops,
+	}
+	if box := d.ColdBox; box != nil {
+		m.ColdBoxMinCelsius, m.ColdBoxMaxCelsius = &box.MinCelsius, &box.MaxCelsius
 	}
 	if d.ChargeRate != 0 {
 		m.ChargeRate = proto.Float64(d.ChargeRate)

@@ -19,6 +19,9 @@ const (
 	kindSnapshot  = "snapshot"
 )
 
+// maxFlightSeconds is longer than any drone flies.
+const maxFlightSeconds = 1e9
+
 // DecodeTelemetry reads a DroneTelemetry message. The status is empty if the drone left
 // it unspecified.
 func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, error) {
@@ -51,6 +54,16 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 	}
 	t.MissionRevision, t.SupportsAmendments = c.revision("mission_revision", m.GetMissionRevision()), m.GetSupportsAmendments()
 	t.SupportsStandby = m.GetSupportsStandby()
+	t.BatteryHealth, t.FlightSeconds, t.SerialNumber = m.BatteryHealthPercent, m.FlightSeconds, m.GetSerialNumber()
+	if t.BatteryHealth != nil {
+		c.within("battery_health_percent", *t.BatteryHealth, 0, 100)
+	}
+	if t.FlightSeconds != nil {
+		c.within("flight_seconds", float64(*t.FlightSeconds), 0, maxFlightSeconds)
+	}
+	if len(t.SerialNumber) > domain.MaxIDBytes {
+		c.add("serial_number", "has %d bytes; give at most %d", len(t.SerialNumber), domain.MaxIDBytes)
+	}
 	if err := c.err(kindTelemetry); err != nil {
 		return domain.Telemetry{}, err
 	}

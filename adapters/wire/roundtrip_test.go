@@ -106,6 +106,9 @@ func telemetries() *rapid.Generator[domain.Telemetry] {
 			MissionRevision:    rapid.IntRange(0, math.MaxInt32).Draw(t, "revision"),
 			SupportsAmendments: rapid.Bool().Draw(t, "amendments"),
 			SupportsStandby:    rapid.Bool().Draw(t, "standby"),
+			BatteryHealth:      optional(rapid.Ptr(rapid.Float64Range(0, 100), false)).Draw(t, "battery health"), // F-REG-17
+			FlightSeconds:      optional(rapid.Ptr(rapid.Int64Range(0, 1e9), false)).Draw(t, "flight seconds"),
+			SerialNumber:       optional(rapid.Just("1596A1234567890")).Draw(t, "serial number"),
 		}
 	})
 }

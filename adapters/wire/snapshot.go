@@ -109,7 +109,8 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 	if m.ChargeRate != nil {
 		c.positive(join(path, "charge_rate"), m.GetChargeRate())
 	}
-	return domain.Drone{
+	c.optionalID(join(path, "type_id"), m.GetTypeId())
+	d := domain.Drone{
 		ID:                   domain.DroneID(m.GetId()),
 		Status:               droneStatuses.fromProto(m.GetStatus()),
 		Position:             c.position(join(path, "position"), m.GetPosition()),
@@ -126,7 +127,18 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 		PayloadCapacityKg:    m.GetPayloadCapacityKg(),
 		SupportsStandby:      m.GetSupportsStandby(),
 		ChargeRate:           m.GetChargeRate(),
+		TypeID:               domain.DroneTypeID(m.GetTypeId()),
+		SerialNumber:         m.GetSerialNumber(),
+		CountsStops:          m.GetCountsStops(),
 	}
+	least, most := m.ColdBoxMinCelsius, m.ColdBoxMaxCelsius
+	switch {
+	case least != nil && most != nil && *least < *most:
+		d.ColdBox = &domain.ColdBox{MinCelsius: *least, MaxCelsius: *most}
+	case least != nil || most != nil:
+		c.add(join(path, "cold_box_min_celsius"), "and cold_box_max_celsius are %v to %v; give both, the lower first, or leave both out", m.GetColdBoxMinCelsius(), m.GetColdBoxMaxCelsius())
+	}
+	return d
 }
 
 func flightToProto(f domain.Flight) *pb.Flight {

@@ -51,7 +51,7 @@ func TestRunner_TakesNoLockWithAWrongClock(t *testing.T) {
 			}
 			emutest.ServeFirestore(t, firestoreemu.Options{Clock: server})
 			clients := emutest.Clients(t)
-			store := firestoretx.New(clients.Firestore, firestoretx.Config{})
+			store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true})
 			if err := store.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -48,7 +48,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{clients: emutest.Clients(t)}
-	b.store = firestoretx.New(b.clients.Firestore, firestoretx.Config{Limits: policy.Limits{TopSpeedKmh: 1e9}}) // its drones are at their stops at once
+	b.store = firestoretx.New(b.clients.Firestore, firestoretx.Config{PlanUnregistered: true, Limits: policy.Limits{TopSpeedKmh: 1e9}}) // its drones are at their stops at once
 	var err error
 	if b.locks, err = firestorelock.New(b.clients.Firestore, firestorelock.Config{Logger: emutest.Log(t)}); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ const (
 	AlertImplausible        AlertKind = "IMPLAUSIBLE_REPORT"   // a drone claimed what it cannot have done
 	AlertUnregistered       AlertKind = "UNREGISTERED_DRONE"   // a drone reports that nobody registered, or that is retired
 	AlertDueSoon            AlertKind = "DRONE_DUE_SOON"       // an item of a drone is due, or soon will be
+	AlertDroneIdentity      AlertKind = "DRONE_IDENTITY"       // a drone reports another serial number than its own
 	AlertPutDownTwice       AlertKind = "PUT_DOWN_TWICE"       // a parcel was picked up again after it had been put down
 	AlertRefusedForGood     AlertKind = "REFUSED_FOR_GOOD"     // messages became dead letters
 	AlertDepotWithoutCycles AlertKind = "DEPOT_WITHOUT_CYCLES" // orders wait, and a depot's optimizer does not plan
@@ -30,7 +31,7 @@ const (
 // AlertKinds lists every kind.
 var AlertKinds = []AlertKind{
 	AlertCriticalLate, AlertCriticalAtRisk, AlertContactLost, AlertGhost, AlertImplausible, AlertUnregistered,
-	AlertDueSoon, AlertPutDownTwice, AlertRefusedForGood, AlertDepotWithoutCycles, AlertClockOff, AlertBacklogOld,
+	AlertDueSoon, AlertDroneIdentity, AlertPutDownTwice, AlertRefusedForGood, AlertDepotWithoutCycles, AlertClockOff, AlertBacklogOld,
 }
 
 // Alert is something that a dispatcher should know.
@@ -134,6 +135,9 @@ func registryAlerts(d domain.Drone, now time.Time) (alerts []Alert) {
 		return alerts
 	case d.Unregistered:
 		return []Alert{{AlertUnregistered, about, time.Time{}, fmt.Sprintf("drone %s reports and nobody has registered it; register it, or find out who sends its reports", d.ID), ""}}
+	}
+	if d.OtherIdentity() {
+		alerts = append(alerts, Alert{AlertDroneIdentity, about, time.Time{}, fmt.Sprintf("drone %s reports serial number %q, and is registered with %q; find out which drone it is", d.ID, d.ReportedSerial, d.SerialNumber), d.ReportedSerial})
 	}
 	one := d
 	for _, item := range d.Due {

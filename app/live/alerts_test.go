@@ -74,6 +74,7 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 		{"a stranger that is silent", drone(domain.Drone{Unregistered: true, Status: domain.DroneUnknown, LastUpdate: now}), "UNREGISTERED_DRONE:D1"},
 		{"a retired drone that is switched off", drone(domain.Drone{Status: domain.DroneUnknown, RetiredAt: now, LastUpdate: now.Add(-time.Minute)}), ""},
 		{"a retired drone that reports", drone(domain.Drone{RetiredAt: now.Add(-time.Hour), LastUpdate: now}), "UNREGISTERED_DRONE:D1:2026-03-01T11:00:00Z"},
+		{"a drone with another serial number", drone(domain.Drone{SerialNumber: "A", ReportedSerial: "B"}), "DRONE_IDENTITY:D1:B"}, // F-REG-17
 		// F-REG-15
 		{"an item due in a day and a second", drone(rotorEvery(now, 24*time.Hour+time.Second)), ""},
 		{"an item due in a day", drone(rotorEvery(now, 24*time.Hour)), "DRONE_DUE_SOON:D1:rotor:2026-01-31T12:00:00Z"},

@@ -50,7 +50,7 @@ func TestManager_EachReplicaShowsTheWholeFleet(t *testing.T) {
 	var replicas []*connect.Clients
 	for range 2 {
 		c := emutest.Connect(t, s.hosts)
-		s.runManager(c, manager.Config{CensusInterval: 200 * time.Millisecond})
+		s.runManager(c, manager.Config{PlanUnregistered: true, CensusInterval: 200 * time.Millisecond})
 		replicas = append(replicas, c)
 	}
 	for i := range 8 {

@@ -67,7 +67,7 @@ func child() error {
 		return err
 	}
 	defer c.Close()
-	m, err := manager.New(c, simclock.Real(), manager.Config{}, slog.New(slog.DiscardHandler))
+	m, err := manager.New(c, simclock.Real(), manager.Config{PlanUnregistered: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -269,6 +269,7 @@ func TestManager_FrozenReplicaHoldsNothingForLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Confirmed = tr.confirmed
+	h.PlansUnregistered = true
 	for _, v := range invariant.Check(h).Violations {
 		t.Error(v)
 	}

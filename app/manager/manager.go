@@ -57,6 +57,8 @@ type Config struct {
 	AllowUnfenced bool
 	// RecordStops applies decisions whose stops are wrong, with a warning in the ledger.
 	RecordStops bool
+	// PlanUnregistered plans with drones that nobody registered.
+	PlanUnregistered bool
 	// Tracing receives the spans; default none. Worker has the share for telemetry.
 	Tracing trace.TracerProvider
 }
@@ -109,7 +111,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	}
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:    clock.Now,
-		Limits: m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, Counters: counters,
+		Limits: m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards, Retention: cfg.Retention,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {

@@ -60,7 +60,7 @@ func newSystemOn(t *testing.T, hosts connect.Config) *system {
 	}
 	s.publish = pubsubio.NewPublisher(s.outside.PubSub)
 	t.Cleanup(s.publish.Stop)
-	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{})
+	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{PlanUnregistered: true})
 	emutest.IssueFences(t, s.outside.Firestore, "1", "") // the drones have no home
 	depot := domain.Depot{ID: "DEPOT-1", Name: "Main", Position: home}
 	if err := s.store.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
@@ -74,7 +74,7 @@ func newSystemOn(t *testing.T, hosts connect.Config) *system {
 func (s *system) startManager() (clients *connect.Clients, stop func()) {
 	s.t.Helper()
 	clients = emutest.Connect(s.t, s.hosts)
-	return clients, s.runManager(clients, manager.Config{})
+	return clients, s.runManager(clients, manager.Config{PlanUnregistered: true})
 }
 
 // runManager runs a State Manager on the given connections.
@@ -371,7 +371,7 @@ func stallPublishing(t *testing.T, clients *connect.Clients, topic string) *atom
 }
 
 // brief is a worker that drains for one second, so its manager stops within six.
-var brief = manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Second)}}
+var brief = manager.Config{PlanUnregistered: true, Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Second)}}
 
 // stopsInTime stops a manager. The bound leaves a busy machine much time, and is far below
 // the minute for which Google's clients retry.
@@ -400,7 +400,7 @@ func TestManager_StopsCleanlyAndAnotherTakesOver(t *testing.T) {
 	s := newSystem(t)
 	clients := emutest.Connect(t, s.hosts)
 	acked := countAcks(t, clients)
-	stop := s.runManager(clients, manager.Config{})
+	stop := s.runManager(clients, manager.Config{PlanUnregistered: true})
 	began := time.Now().Add(-time.Minute)
 	for i := range 50 {
 		s.report("D1", began.Add(time.Duration(i)*time.Second), domain.DroneIdle, "", home)
@@ -439,7 +439,7 @@ func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
 			s := newSystemOn(t, hosts)
 			clients := emutest.Connect(t, s.hosts)
 			// The report is held for seconds, so that a busy machine observes it.
-			stop := s.runManager(clients, manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Minute), TelemetryCoalesce: 5 * time.Second}})
+			stop := s.runManager(clients, manager.Config{PlanUnregistered: true, Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Minute), TelemetryCoalesce: 5 * time.Second}})
 			at := time.Now().Add(-2 * time.Second)
 			s.report("D1", at, domain.DroneIdle, "", home)
 			s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Revision > 0 })
@@ -604,7 +604,7 @@ func TestManager_SweepsAgainAfterAnUnansweredQuery(t *testing.T) {
 	s := newSystem(t)
 	faults.Add(fault.Rule{RPC: "RunQuery", NamePrefix: "missions", Times: 1, Do: fault.Pause(silent)})
 	clients := emutest.Connect(t, s.hosts)
-	s.runManager(clients, manager.Config{SweepLimit: 2 * time.Second})
+	s.runManager(clients, manager.Config{PlanUnregistered: true, SweepLimit: 2 * time.Second})
 	if err := silent.Arrived(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -700,7 +700,7 @@ func TestManager_DoesNotSweepWithAWrongClock(t *testing.T) {
 	}
 	emutest.ServeFirestore(t, firestoreemu.Options{Clock: slow})
 	s := newSystem(t)
-	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{Now: slow.Now}) // of a manager whose clock is right
+	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{PlanUnregistered: true, Now: slow.Now}) // of a manager whose clock is right
 	mission := s.assign(slow.Now())
 	commands := s.commands()
 	clients, stop := s.startManager()
@@ -736,7 +736,7 @@ func TestManager_DoesNotSweepWithAClockThatWasSet(t *testing.T) {
 	}
 	s := newSystem(t)
 	clients := emutest.Connect(t, s.hosts)
-	stop := s.runManagerBy(clock, clients, manager.Config{})
+	stop := s.runManagerBy(clock, clients, manager.Config{PlanUnregistered: true})
 	await(t, "a sweep", func() bool { return clients.Meter.Sweeps.Value() > 0 })
 	mission := s.assign(time.Now())
 	clock.NotBefore(time.Now().Add(5 * time.Minute))
@@ -754,6 +754,7 @@ func (s *system) checkInvariants() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	h.PlansUnregistered = true
 	for _, v := range invariant.Check(h).Violations {
 		s.t.Errorf("invariant broken: %s", v)
 	}

@@ -48,7 +48,7 @@ func openBusyOffice(t *testing.T) *busyOffice {
 	t.Cleanup(b.publisher.Stop)
 	clients := emutest.Connect(t, hosts)
 	b.meter = clients.Meter
-	m, err := manager.New(clients, simclock.Real(), manager.Config{}, emutest.Log(t))
+	m, err := manager.New(clients, simclock.Real(), manager.Config{PlanUnregistered: true}, emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -594,7 +594,7 @@ func TestDeadLetters_ReplayIsRecordedBeforeTheLetterIsDeleted(t *testing.T) {
 	b.awaitLetters("m1")
 	store := b.desk.Store
 	broken := emutest.Connect(t, connect.Config{Project: b.clients.Config.Project, FirestoreHost: "127.0.0.1:1", PubSubHost: b.clients.Config.PubSubHost})
-	b.desk.Store = firestoretx.New(broken.Firestore, firestoretx.Config{})
+	b.desk.Store = firestoretx.New(broken.Firestore, firestoretx.Config{PlanUnregistered: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	err := b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{IDs: []string{"m1"}}, false)

@@ -62,7 +62,7 @@ func openOfficeAt(t *testing.T, hosts connect.Config) *office {
 		}
 	})
 	o.desk = &operator.Desk{
-		Commands: operator.Commands{Store: firestoretx.New(o.clients.Firestore, firestoretx.Config{}), Locks: locks, PubSub: o.clients.PubSub, By: "ann@example.org"},
+		Commands: operator.Commands{Store: firestoretx.New(o.clients.Firestore, firestoretx.Config{PlanUnregistered: true}), Locks: locks, PubSub: o.clients.PubSub, By: "ann@example.org"},
 		Now:      time.Now, Out: &o.out,
 	}
 	emutest.IssueFences(t, o.clients.Firestore, "7", "", "DEPOT-1")

@@ -197,7 +197,7 @@ func (f directFlights) try(d *solver.Drone, r *request) (took time.Duration, cha
 // trySooner is try, but may return never for an arrival that is not sooner than
 // the given one.
 func (f directFlights) trySooner(d *solver.Drone, r *request, than time.Duration) (took time.Duration, charge float64) {
-	if d.CapacityKg > 0 && r.order.WeightKg > d.CapacityKg || r.order.Restricted() && !r.order.Allows(d.ID) {
+	if d.CapacityKg > 0 && r.order.WeightKg > d.CapacityKg || !r.order.MayGoBy(d) {
 		return never, math.Inf(1)
 	}
 	reach := (d.BatteryPercent - f.params.ReservePercent) / d.Consumption() * 1000

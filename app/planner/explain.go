@@ -406,6 +406,9 @@ func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *dom
 	if !r.order.Allows(string(d.ID)) {
 		lacks("permission: the order is pinned to another drone, or forbidden to this one")
 	}
+	if r.order.ColdChain && drone.NoColdBox {
+		lacks("a cold box")
+	}
 	if over := r.order.WeightKg - drone.CapacityKg; drone.CapacityKg > 0 && over > 0 {
 		c.PayloadKg = over
 		lacks("%.1f kg of payload", over)

@@ -111,6 +111,10 @@ func (f directFlights) obstaclesOf(r *request, groups []droneGroup) (n domain.Ob
 			members = slices.DeleteFunc(slices.Clone(members), func(m groupMember) bool { return !r.order.Allows(m.id) })
 			n.NotAllowed += len(groups[i].members) - len(members)
 		}
+		if r.order.ColdChain && d.NoColdBox { // F-REG-05
+			n.ColdChain += len(members)
+			continue
+		}
 		if d.CapacityKg > 0 && r.order.WeightKg > d.CapacityKg {
 			n.Payload += len(members)
 			continue
@@ -208,19 +212,19 @@ func JudgeByAllDrones(p solver.Problem, unserved []solver.Unserved, drones []dom
 	for i, d := range all.Drones {
 		all.Drones[i] = f.charged(d)
 	}
-	impossible := map[int]solver.Reason{}
+	impossible := map[int]solver.Unserved{}
 	for _, u := range solver.Screen(all).Unserved {
 		if u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange || u.Reason == solver.NoDroneAllowed {
-			impossible[u.Index] = u.Reason
+			impossible[u.Index] = u
 		}
 	}
 	for i, u := range judged {
-		reason, never := impossible[i]
-		switch {
+		verdict, never := impossible[i]
+		switch reason := verdict.Reason; {
 		case never:
 			u.Reason = reason
 			if reason == solver.NoDroneAllowed {
-				u.Detail = pinnedDetail(&all.Orders[i], drones)
+				u.Detail = cmp.Or(pinnedDetail(&all.Orders[i], drones), impossible[i].Detail)
 			}
 			if reason == solver.OutOfRange && inRangeSwapped(all, i) {
 				u.Detail = looksSwapped

@@ -155,3 +155,36 @@ func carriers(t tester, p solver.Problem, order int) (n int) {
 	}
 	return n
 }
+
+// F-REG-05: a registered drone without a cold box takes no order that requires a cold chain, and
+// counts as kept from it by that. What drones of earlier versions have is not known.
+func TestPlanner_GivesAColdChainToDronesWithAColdBox(t *testing.T) {
+	registered := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		change func(*domain.Drone)
+		serves bool
+	}{
+		"no cold box": {func(d *domain.Drone) { d.RegisteredAt = registered }, false},
+		"a cold box": {func(d *domain.Drone) {
+			d.RegisteredAt, d.ColdBox = registered, &domain.ColdBox{MinCelsius: 2, MaxCelsius: 8}
+		}, true},
+		"of an earlier version": {func(*domain.Drone) {}, true},
+	} {
+		w := newTown(2)
+		c.change(&w.drones[1])
+		w.drones[0].RegisteredAt = registered
+		own := north(2, 0)
+		w.order("COLD", domain.PriorityHigh, north(4, 0), 0)
+		w.orders[0].ColdChain, w.orders[0].Pickup = true, &own
+		r := w.plan(t, newPlanner(t))
+		if c.serves {
+			if len(r.Plan.Routes) != 1 || r.Plan.Routes[0].DroneID != string(w.drones[1].ID) {
+				t.Errorf("%s: routes %+v, unserved %+v", name, r.Plan.Routes, r.Plan.Unserved)
+			}
+			continue
+		}
+		if got, want := obstacles(t, r, "COLD"), (domain.Obstacles{Free: 2, ColdChain: 2}); got != want || r.Plan.Unserved[0].Reason != solver.NoDroneAllowed {
+			t.Errorf("%s: %s %s, want %s", name, r.Plan.Unserved[0].Reason, got, want)
+		}
+	}
+}

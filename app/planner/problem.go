@@ -80,7 +80,7 @@ func droneOf(d domain.Drone) solver.Drone {
 		BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, ConsumptionPercentPerKmKg: d.ConsumptionPerKmKg,
 		CapacityKg:      d.PayloadCapacityKg,
 		MaxFlight:       time.Duration(min(d.MaxFlightTimeMinutes, maxFlightMinutes)) * time.Minute,
-		SupportsStandby: d.SupportsStandby, ChargePercentPerMinute: d.ChargeRate,
+		SupportsStandby: d.SupportsStandby, ChargePercentPerMinute: d.ChargeRate, NoColdBox: !d.CarriesCold(),
 	}
 }
 

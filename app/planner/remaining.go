@@ -119,7 +119,7 @@ func (r *remainingRoute) canCarry(kg float64) bool {
 func (r *remainingRoute) accepts(o *solver.Order) bool {
 	f := r.flight
 	return f.OrdersDelivered+len(r.orders) < r.params.MaxOrdersPerRoute && f.StopsBehind+len(r.stops)+2 <= model.MaxWaypointsPerDecision &&
-		o.Allows(f.Drone.ID) && r.canCarry(o.WeightKg)
+		o.MayGoBy(&f.Drone) && r.canCarry(o.WeightKg)
 }
 
 // shouldServe reports whether the drone should take an order. A homebound drone should charge

@@ -145,7 +145,7 @@ func TestDev_PrintsToStandardErrorWhenItsOutputIsClosed(t *testing.T) {
 	run := exec.CommandContext(t.Context(), "sh", "-c", "exec "+dronefleet.Path(t)+" dev --drones 1 --duration 1s --http-addr off >&-")
 	run.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	out, err := run.CombinedOutput()
-	for _, want := range []string{"Standard output is closed", "Summary after", "invariants  I1-I11 hold"} {
+	for _, want := range []string{"Standard output is closed", "Summary after", "invariants  I1-I12 hold"} {
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("printed %s (%v), want %q", out, err, want)
 		}

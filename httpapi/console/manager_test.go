@@ -62,7 +62,7 @@ func serve(ctx context.Context, clients *connect.Clients, addr string, site http
 	if err != nil {
 		return err
 	}
-	m, err := manager.New(clients, simclock.Real(), manager.Config{}, slog.New(slog.DiscardHandler))
+	m, err := manager.New(clients, simclock.Real(), manager.Config{PlanUnregistered: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func tooHeavy(t *testing.T, clients *connect.Clients, id domain.OrderID) {
 	req := domain.OrderRequest{ID: id, CreatedAt: time.Now(), OrderContent: domain.OrderContent{
 		ProductType: "BLOOD", Priority: domain.PriorityHigh, Delivery: domain.Position{Lat: 48.85, Lon: 2.36}, WeightKg: 40,
 	}}
-	if err := firestoretx.New(clients.Firestore, firestoretx.Config{Now: time.Now}).IngestOrder(t.Context(), req, time.Now()); err != nil {
+	if err := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Now: time.Now}).IngestOrder(t.Context(), req, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -170,7 +170,7 @@ func handOver(t *testing.T, clients *connect.Clients) string {
 	t.Helper()
 	const id, far, paris = "O-HEAVY", "DEPOT-FAR", "DEPOT-PARIS-01"
 	tooHeavy(t, clients, id)
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: time.Now})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Now: time.Now})
 	if err := store.Setup(t.Context(), []domain.Depot{{ID: far, Name: "Far", Position: domain.Position{Lat: 49.4, Lon: 3}}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func startFleet(t *testing.T, watch watcher, traceTelemetry float64) *fleet {
 	if err := pubsubio.EnsureSubscription(t.Context(), f.world.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
 		t.Fatal(err)
 	}
-	f.store = firestoretx.New(f.world.Firestore, firestoretx.Config{})
+	f.store = firestoretx.New(f.world.Firestore, firestoretx.Config{PlanUnregistered: true})
 	warehouse := domain.Warehouse{ID: "WH", Position: domain.Position{Lat: 48.87, Lon: 2.35}, ProductTypes: []string{"BLOOD"}, ColdStorage: true}
 	if err := f.store.Setup(t.Context(), []domain.Depot{{ID: "DEPOT-1", Name: "Main", Position: home}}, []domain.Warehouse{warehouse}, nil); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,8 @@ func startFleet(t *testing.T, watch watcher, traceTelemetry float64) *fleet {
 
 	var err error
 	f.manager, err = manager.New(f.product, simclock.Real(), manager.Config{
-		SweepInterval: 100 * time.Millisecond, CensusInterval: 100 * time.Millisecond, Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: traceTelemetry},
+		PlanUnregistered: true,
+		SweepInterval:    100 * time.Millisecond, CensusInterval: 100 * time.Millisecond, Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: traceTelemetry},
 	}, emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)

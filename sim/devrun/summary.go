@@ -335,7 +335,7 @@ func (r Summary) print(w *bytes.Buffer) {
 		line("invariants", "I1-I8 hold (%d checks)", r.Invariants.Checked)
 		return
 	case len(broken) == 0:
-		line("invariants", "I1-I11 hold (%d checks)", r.Invariants.Checked)
+		line("invariants", "I1-I12 hold (%d checks)", r.Invariants.Checked)
 		return
 	}
 	line("invariants", "BROKEN, %d of %d checks:", len(broken), r.Invariants.Checked)

@@ -41,6 +41,7 @@
 //
 //	I10    no parcel is sent again if reports in the store prove that it was put down,
 //	       or while such a report is under way and within the grace
+//	I12    no decision is applied to a drone that nobody has registered, or that is retired
 //	I11    a mission picks its orders up where they wait and flies them to where they are
 //	       wanted
 //	TRUE   what the store calls IN_DELIVERY or DELIVERED was picked up or put down; a mission

@@ -6,6 +6,8 @@ import (
 	"math"
 	"reflect"
 	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
 )
 
 // id numbers an interned value; 0 is none.
@@ -35,6 +37,12 @@ func (p *pool[T]) intern(v T) id {
 	p.ids[string(p.buf)] = n
 	p.values = append(p.values, v)
 	return n
+}
+
+// internDrone interns a drone without what policies only copy, or count for items that are due.
+func (m *model) internDrone(d domain.Drone) id {
+	d.FlightSeconds, d.Landings, d.BatteryHealth, d.CountsStops = 0, 0, nil, false
+	return m.drones.intern(d)
 }
 
 func (p *pool[T]) get(n id) *T { return &p.values[n] }

@@ -88,7 +88,7 @@ func (e *fairEnding) round() {
 		if e.Drone[d] != 0 && e.drones.get(e.Drone[d]).Grounded {
 			e.take(action{Do: doUnground, A: uint8(d)})
 		}
-		if f.Flags&(dead|reported) == 0 && (e.Drone[d] != 0 || e.world.Unknown) {
+		if f.Flags&(dead|reported) == 0 && (e.Drone[d] != 0 || e.world.Strangers) {
 			e.take(action{Do: doReport, A: uint8(d), B: uint8(e.manners(&e.state, uint8(d))[0])})
 		}
 		e.drain()
@@ -132,7 +132,7 @@ func (m *model) judge(s *state) *Violation {
 		if n == 0 {
 			continue
 		}
-		if f.Flags&(dead|circling) == 0 {
+		if f.Flags&(dead|circling) == 0 && m.inService(s, d) {
 			healthy = append(healthy, d)
 		}
 		if m.drones.get(n).Status == domain.DroneIdle && f.Flags&dead != 0 {

@@ -217,6 +217,8 @@ func (m *model) applied(before, after *state, msg *message, at moment) *Violatio
 	}
 	newest := m.messages.get(before.Newest[i]).Report
 	switch {
+	case !m.inService(before, i):
+		return violated("I12", "%s was given to %s, which nobody has registered, or which is retired", d.ID, d.DroneID)
 	case m.drones.get(before.Drone[i]).Grounded:
 		return violated("READY", "%s was given to %s, which is grounded", d.ID, d.DroneID)
 	case before.Emergency&(1<<i) != 0:

@@ -289,7 +289,7 @@ var removals = []removal{
 			return apply(b, t, now)
 		}
 		return r
-	}, "odd", "I9", 1, ""},
+	}, "stranger", "I9", 1, ""},
 	{"F-TEL-04", "an old IDLE report makes a drone available", limited(func(l *Limits) { l.Drone.IdleSilence = never }), "odd", "", 0, "DRONE_SILENT refuses the decision, and the sweeper takes the drone off the list"},
 	{"F-TEL-05", "an empty battery is no emergency", limited(func(l *Limits) { l.Drone.EmergencyBattery = 0 }), "odd", "", 0, "only the displayed status differs: LOW_BATTERY rejects a mission, and a crash shows as a fault or as silence"},
 	{"F-TEL-06", "telemetry binds a drone", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
@@ -513,6 +513,11 @@ var removals = []removal{
 			s.Drone.Grounded = false
 		}
 	}), "grounded", "I2", 3, ""},
+	{"F-REG-09", "DRONE_UNREGISTERED: a drone that nobody registered, or that is retired, is assigned", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+		if s.Drone != nil {
+			s.Drone.Unregistered, s.Drone.RetiredAt = false, time.Time{}
+		}
+	}), "stranger", "I12", 6, ""},
 	{"F-OPR-01", "a report releases a grounded drone", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
 		b.Drone.Grounded = false
 	}), "grounded", "I8", 4, ""},

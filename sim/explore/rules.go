@@ -23,6 +23,8 @@ type Rules struct {
 	AdmitHandOvers     func(policy.DecisionState, domain.HandOvers) (policy.Verdict, error)
 	Ground             func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
 	Unground           func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
+	Register           func(*domain.Drone, domain.DroneRegistration, *domain.DroneType, string, string, time.Time) (policy.Change, error)
+	Retire             func(*domain.Drone, domain.DroneID, []string, string, time.Time) (policy.Change, error)
 	Pin, Forbid        func(*domain.Order, bool, policy.Pin, time.Time) (policy.Change, error)
 	Recall             func(policy.Binding, *domain.Mission, domain.MissionID, string, time.Time) (policy.Change, error)
 	Clear              func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
@@ -69,6 +71,7 @@ func Contract(l Limits) Rules {
 		HandOver: policy.HandOverOrder, AdmitHandOvers: l.Assignment.AdmitHandOvers, Reads: readByArea, Areas: policy.AreasOf, Hold: policy.HoldOrder,
 		Release: policy.ReleaseOrder, Clear: policy.ClearDrone,
 		Recall: policy.RecallMission, Pin: policy.PinOrder, Forbid: policy.ForbidDrone, Ground: policy.GroundDrone, Unground: policy.ReleaseDrone,
+		Register: policy.Register, Retire: policy.Retire,
 	}
 }
 

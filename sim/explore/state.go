@@ -105,6 +105,8 @@ type budgets struct {
 	Release  uint8 // orders that an operator releases in error
 	Recall   uint8 // missions that an operator recalls
 	Ground   uint8 // drones that an operator grounds, and may release
+	Register uint8 // drones that an operator registers
+	Retire   uint8 // drones that an operator retires
 	HandOver uint8 // orders that cycles hand over to other areas
 	Delete   uint8 // depots that are deleted
 	Add      uint8 // depots that are added

@@ -40,6 +40,8 @@ const (
 	doClear         // A drone
 	doGround        // A drone
 	doUnground      // A drone
+	doRegister      // A drone
+	doRetire        // A drone
 	doRecall        // A mission
 	doPin           // A order, B drone, C 1 to forbid it
 	doFail          // A drone, B the flag that it gets
@@ -177,6 +179,14 @@ func (m *model) enabled(s *state, list []action) []action {
 			list = append(list, action{Do: doGround, A: uint8(d)})
 		}
 	}
+	for d, n := range s.Drone {
+		if s.Left.Register > 0 && !m.inService(s, d) {
+			list = append(list, action{Do: doRegister, A: uint8(d)})
+		}
+		if s.Left.Retire > 0 && n != 0 && !m.drones.get(n).Retired() {
+			list = append(list, action{Do: doRetire, A: uint8(d)})
+		}
+	}
 	if s.ticks() < m.world.Ticks {
 		list = append(list, action{Do: doTick})
 	}
@@ -217,7 +227,7 @@ func (m *model) fates(s *state, at uint8, n id, list []action) []action {
 // drone lists what a drone can do.
 func (m *model) drone(s *state, d uint8, list []action) []action {
 	f := s.Flight[d]
-	if f.Flags&dead != 0 || s.Drone[d] == 0 && !m.world.Unknown {
+	if f.Flags&dead != 0 || s.Drone[d] == 0 && !m.world.Strangers {
 		return list
 	}
 	if f.Flags&ahead != 0 {
@@ -407,7 +417,7 @@ func freeSince(d *domain.Drone) time.Time {
 // offered reports whether a snapshot shows a drone (F-OPT-02): an idle one, or one that has
 // served its mission and flies home.
 func (m *model) offered(s *state, d int) bool {
-	if s.Drone[d] == 0 || m.areaOf(s, d) < 0 {
+	if !m.inService(s, d) || m.areaOf(s, d) < 0 {
 		return false
 	}
 	drone := m.drones.get(s.Drone[d])
@@ -415,6 +425,15 @@ func (m *model) offered(s *state, d int) bool {
 	homebound := drone.Homebound && drone.SupportsAmendments
 	return (idle || homebound) && !drone.Grounded && drone.Battery > m.limits.Drone.MinBattery &&
 		s.Now.time().Sub(drone.SeenAt) <= m.limits.Drone.MaxSilence
+}
+
+// inService reports whether somebody registered a drone and nobody has retired it.
+func (m *model) inService(s *state, d int) bool {
+	if s.Drone[d] == 0 {
+		return false
+	}
+	drone := m.drones.get(s.Drone[d])
+	return !drone.Unregistered && drone.RetiredAt.IsZero()
 }
 
 // sweepable returns what the sweeper would change about a drone; nil for nothing.
@@ -494,6 +513,12 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	case doGround:
 		s.Left.Ground--
 		v = m.commit(&s, m.ground(&s, int(a.A), s.Now), true)
+	case doRegister:
+		s.Left.Register--
+		v = m.commit(&s, m.register(&s, int(a.A), s.Now), true)
+	case doRetire:
+		s.Left.Retire--
+		v = m.commit(&s, m.retire(&s, int(a.A), s.Now), true)
 	case doUnground:
 		v = m.commit(&s, m.unground(&s, int(a.A), s.Now), true)
 	case doFail:

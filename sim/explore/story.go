@@ -107,6 +107,10 @@ func (m *model) describe(s *state, a action) string {
 		return fmt.Sprintf("An operator %s order %s and drone %s", map[uint8]string{0: "pins to each other", 1: "keeps apart"}[a.C], orderID(int(a.A)), droneID(int(a.B)))
 	case doGround:
 		return fmt.Sprintf("An operator grounds drone %s", droneID(int(a.A)))
+	case doRegister:
+		return fmt.Sprintf("An operator registers drone %s", droneID(int(a.A)))
+	case doRetire:
+		return fmt.Sprintf("An operator retires drone %s", droneID(int(a.A)))
 	case doUnground:
 		return fmt.Sprintf("An operator releases drone %s", droneID(int(a.A)))
 	case doClear:

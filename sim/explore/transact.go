@@ -87,6 +87,8 @@ const (
 	opClear
 	opGround
 	opUnground
+	opRegister
+	opRetire
 	opRecall
 	opPin
 	opForbid
@@ -432,6 +434,27 @@ func (m *model) unground(s *state, d int, at moment) *answer {
 	return m.tellDrone(s, opUnground, d, at, m.rules.Unground)
 }
 
+func (m *model) register(s *state, d int, at moment) *answer {
+	return m.answerTo(s, call{what: opRegister, subject: int8(d), at: at, drone: s.Drone[d]}, func(now time.Time) *answer {
+		var known *domain.Drone
+		if s.Drone[d] != 0 {
+			drone := *m.drones.get(s.Drone[d])
+			known = &drone
+		}
+		change, err := m.rules.Register(known, domain.DroneRegistration{
+			ID: droneID(d), HomeDepotID: depots[m.world.Homes[d]].ID,
+			Own: domain.DroneProperties{PayloadCapacityKg: payloadKg, ConsumptionPerKm: 1, MaxFlightTimeMinutes: 60},
+		}, nil, "ann", "registered", now)
+		return m.record(s, change, err)
+	})
+}
+
+func (m *model) retire(s *state, d int, at moment) *answer {
+	return m.tellDrone(s, opRetire, d, at, func(drone *domain.Drone, id domain.DroneID, why string, now time.Time) (policy.Change, error) {
+		return m.rules.Retire(drone, id, nil, why, now)
+	})
+}
+
 // tellDrone is an operator's transaction about one drone.
 func (m *model) tellDrone(s *state, what operation, d int, at moment,
 	decide func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)) *answer {
@@ -507,7 +530,7 @@ func (m *model) intern(c policy.Change, a *answer) {
 	if c.Drone != nil {
 		d := *c.Drone
 		d.Revision = revision
-		a.drone[number(d.ID)] = m.drones.intern(d)
+		a.drone[number(d.ID)] = m.internDrone(d)
 	}
 	for _, o := range c.Orders {
 		o.Revision = revision

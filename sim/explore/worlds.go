@@ -29,21 +29,23 @@ type World struct {
 	Script   []Request
 	Left     budgets
 
-	Unknown bool // no drone has reported yet
-	Amends  bool // drones support amendments
-	Standby bool // and missions without orders
-	Counts  bool // drones say how many stops they have completed
-	Linger  bool // drones report between stops, too
-	Quiet   bool // they report in the fair end only
-	Breaks  bool // drones fall silent, or get nowhere
-	Ahead   bool // the first drone's clock is a tick ahead, until it is set right
-	Heavy   bool // two parcels are too many for a drone
-	Odd     []manner
-	Faults  []manner
-	Forge   []forgery
-	Passes  []forgery // forged hand-overs
-	Forged  bool      // a forged fence was applied, by a version that let it
-	Before  []action  // taken before the histories begin
+	Unknown bool // drones are registered, and have not reported yet
+	// Strangers are drones that nobody has registered; operators register and retire them.
+	Strangers bool
+	Amends    bool // drones support amendments
+	Standby   bool // and missions without orders
+	Counts    bool // drones say how many stops they have completed
+	Linger    bool // drones report between stops, too
+	Quiet     bool // they report in the fair end only
+	Breaks    bool // drones fall silent, or get nowhere
+	Ahead     bool // the first drone's clock is a tick ahead, until it is set right
+	Heavy     bool // two parcels are too many for a drone
+	Odd       []manner
+	Faults    []manner
+	Forge     []forgery
+	Passes    []forgery // forged hand-overs
+	Forged    bool      // a forged fence was applied, by a version that let it
+	Before    []action  // taken before the histories begin
 
 	// States is how many there are, where the tests reach them all.
 	States int
@@ -66,7 +68,13 @@ func (m *model) initial() state {
 		if m.world.Ahead && i == 0 {
 			s.Flight[i].Flags |= ahead
 		}
+		if m.world.Strangers {
+			continue
+		}
 		if m.world.Unknown {
+			s.Drone[i] = m.drones.intern(domain.Drone{
+				ID: droneID(i), Status: domain.DroneUnknown, HomeDepotID: depots[m.world.Homes[i]].ID, PayloadCapacityKg: payloadKg, RegisteredAt: start.Add(-time.Hour), Revision: revision,
+			})
 			continue
 		}
 		s.Drone[i] = m.drones.intern(domain.Drone{
@@ -217,6 +225,11 @@ var Worlds = []World{
 		Name: "grounded", About: "an operator grounds drones under way and on the ground, and releases them",
 		Messages: 3, Ticks: 5, Orders: 1, Parcels: 1, Drones: 2,
 		Left: budgets{Cycle: 2, Ground: 2, Abort: 1},
+	},
+	{
+		Name: "stranger", About: "drones that nobody knows report, are registered and retired, and report again, while cycles overlap",
+		Messages: 3, Ticks: 5, Orders: 1, Parcels: 1, Drones: 2, Strangers: true,
+		Left: budgets{Cycle: 2, Register: 2, Retire: 1, Again: 1},
 	},
 	{
 		Name: "pinned", About: "an operator pins orders to drones and forbids drones while cycles overlap",

@@ -60,7 +60,7 @@ func child() error {
 	if err != nil {
 		return err
 	}
-	m, err := manager.New(c.Clients, clock, manager.Config{Worker: workerConfig()}, slog.New(slog.DiscardHandler))
+	m, err := manager.New(c.Clients, clock, manager.Config{PlanUnregistered: true, Worker: workerConfig()}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -66,8 +66,8 @@ func newStory(t *testing.T, mistake func(*story)) *story {
 	}
 	product := open(dial(t.Context(), hosts, productOwner, s.faults.dialOptions()...))
 	s.reliable = open(dial(t.Context(), hosts, "checker"))
-	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Limits: atOnce, Now: func() time.Time { return s.now().Add(s.skew) }})
-	s.store = firestoretx.New(s.reliable.Firestore, firestoretx.Config{Limits: atOnce, Now: s.now})
+	s.product = firestoretx.New(product.Firestore, firestoretx.Config{PlanUnregistered: true, Limits: atOnce, Now: func() time.Time { return s.now().Add(s.skew) }})
+	s.store = firestoretx.New(s.reliable.Firestore, firestoretx.Config{PlanUnregistered: true, Limits: atOnce, Now: s.now})
 	emutest.IssueFences(t, s.reliable.Firestore, "999", "", west.ID, east.ID) // the drones have no home
 	if err := s.store.Setup(t.Context(), []domain.Depot{west, east}, nil, nil); err != nil {
 		t.Fatal(err)
@@ -352,6 +352,7 @@ func (s *story) findings() []string {
 	}
 	h.Confirmed, h.Observations, h.Readings = s.confirmed, s.observations, s.readings
 	found := slices.Clone(s.complaints)
+	h.PlansUnregistered = true
 	for _, v := range invariant.Check(h).Violations {
 		found = append(found, v.String())
 	}

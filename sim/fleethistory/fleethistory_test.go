@@ -39,7 +39,7 @@ func TestDocuments_HoldDiscardedDeadLetters(t *testing.T) {
 	}
 }
 
-// I1 to I11: a part that is not read would never break a rule.
+// I1 to I12: a part that is not read would never break a rule.
 func TestDocuments_HoldEveryPart(t *testing.T) {
 	client, ctx, now := emutest.Clients(t).Firestore, t.Context(), time.Now()
 	store := firestoretx.New(client, firestoretx.Config{})

@@ -26,6 +26,7 @@ func Check(h History) Result {
 	c.effects()
 	c.putDown()
 	c.addresses()
+	c.registered()
 	c.released()
 	c.planned()
 	slices.SortFunc(c.result.Violations, func(a, b Violation) int {

@@ -178,6 +178,15 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 			set(h, "drone D1 2", "grounded", true)
 			event(h, "drone D1 2").Cause = domain.CauseOperator
 		}},
+		// F-REG-09 F-REG-12 F-REG-14 F-REG-17
+		{"I12", "unregistered drone is bound", func(h *History) { set(h, "drone D1 2", "unregistered", true) }},
+		{"I12", "retired drone is bound", func(h *History) { set(h, "drone D1 2", "retired", true) }},
+		{"I12", "drone with another serial number is bound", func(h *History) { set(h, "drone D1 2", "otherIdentity", true) }},
+		{"I12", "drone that is due is bound", func(h *History) {
+			set(h, "drone D1 2", "dueAt", event(h, "drone D1 3").Time)
+		}},
+		{"I12", "drone is revived by a report", func(h *History) { set(h, "drone D1 1", "retired", true) }},
+		{"I12", "drone is registered by its first report", func(h *History) { event(h, "drone D1 1").Cause = domain.CauseTelemetry }},
 		{"I2", "order begins DELIVERED", func(h *History) { event(h, "order O6 1").To = "DELIVERED" }},
 		{"I2", "order is delivered without pickup", func(h *History) { event(h, "order O1 3").To = "DELIVERED" }},
 		{"I2", "order changes after its end", func(h *History) { event(h, "order O1 4").From = "CANCELLED" }},

@@ -28,6 +28,9 @@ type History struct {
 	Observations []Observation // samples of drone documents, in the order of reading
 	Readings     []Reading     // samples of what the areas' cycles read
 
+	// PlansUnregistered says that the fleet gives missions to drones that nobody registered.
+	PlansUnregistered bool
+
 	// ClockTolerance is how far the times of two servers' events may be out of
 	// commit order: clock error plus the duration of a commit. Default
 	// DefaultClockTolerance. Rules that need no clock ignore it.
@@ -98,7 +101,7 @@ func (r Result) OK() bool { return len(r.Violations) == 0 }
 
 // Violation is one fact that breaks one rule.
 type Violation struct {
-	Invariant string `json:"invariant"` // "I1" to "I11", or the id of a requirement
+	Invariant string `json:"invariant"` // "I1" to "I12", or the id of a requirement
 	Subject   string `json:"subject"`   // for example "drone DRONE-001"
 	Detail    string `json:"detail"`
 }

@@ -190,6 +190,9 @@ func (r *replay) fly(f *flown, route model.Route) {
 			if !allowed(order, id) {
 				r.violation("allowed", id, stop.OrderID, "pinned to drone %q, forbidden to %q", order.PinnedDroneID, order.ForbiddenDroneIDs)
 			}
+			if order.ColdChain && f.drone.NoColdBox {
+				r.violation("cold", id, stop.OrderID, "the drone has no cold box")
+			}
 			f.load += order.WeightKg
 			if f.drone.CapacityKg != 0 && !(f.load <= f.drone.CapacityKg+limitTolerance) {
 				r.violation("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", f.load, f.drone.CapacityKg)

@@ -132,7 +132,8 @@ const (
 	// OverCapacity: heavier than any drone of the problem may carry.
 	OverCapacity Reason = "over_capacity"
 	// NoDroneAllowed: the order is pinned to a drone that is not among those of the
-	// problem, or forbidden to all of them.
+	// problem, or forbidden to all of them, or none that may carry it has the cold box
+	// that it needs.
 	NoDroneAllowed Reason = "no_drone_allowed"
 	// InvalidInput: Unserved.Detail names the field.
 	InvalidInput Reason = "invalid_input"

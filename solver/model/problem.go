@@ -75,6 +75,8 @@ type Drone struct {
 	// ChargePercentPerMinute is what it gains in a charging slot; 0 means
 	// domain.DefaultChargeRate.
 	ChargePercentPerMinute float64 `json:"chargePercentPerMinute,omitempty"`
+	// NoColdBox says that it cannot carry orders that require a cold chain.
+	NoColdBox bool `json:"noColdBox,omitempty"`
 }
 
 // Defaults of the fields that a drone leaves at zero.
@@ -191,6 +193,10 @@ func (o *Order) Allows(drone string) bool {
 	}
 	return len(o.ForbiddenDroneIDs) == 0 || !slices.Contains(o.ForbiddenDroneIDs, drone)
 }
+
+// MayGoBy reports whether a drone may carry the order: it is allowed, and has the cold box
+// that the order needs.
+func (o *Order) MayGoBy(d *Drone) bool { return o.Allows(d.ID) && !(o.ColdChain && d.NoColdBox) }
 
 // Due returns the deadline, defaults applied.
 func (o Order) Due(now time.Time) time.Time {

@@ -381,8 +381,17 @@ type DroneTelemetry struct {
 	// earlier. On such a mission it takes any route of a higher revision at once, whatever
 	// it has completed. Needs supports_amendments.
 	SupportsStandby bool `protobuf:"varint,53,opt,name=supports_standby,json=supportsStandby,proto3" json:"supports_standby,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How much of its charge when new the battery still holds, in percent, [0, 100]; left
+	// out, it is not known. A drone below its registered limit gets no mission.
+	BatteryHealthPercent *float64 `protobuf:"fixed64,54,opt,name=battery_health_percent,json=batteryHealthPercent,proto3,oneof" json:"battery_health_percent,omitempty"`
+	// How long the drone has flown in all, [0, 1e9]. It is believed if it does not fall; left
+	// out, flight is counted from reports.
+	FlightSeconds *int64 `protobuf:"varint,55,opt,name=flight_seconds,json=flightSeconds,proto3,oneof" json:"flight_seconds,omitempty"`
+	// As ANSI/CTA-2063-A has it. A drone that reports another one than is registered gets no
+	// mission.
+	SerialNumber  string `protobuf:"bytes,56,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DroneTelemetry) Reset() {
@@ -492,6 +501,27 @@ func (x *DroneTelemetry) GetSupportsStandby() bool {
 	return false
 }
 
+func (x *DroneTelemetry) GetBatteryHealthPercent() float64 {
+	if x != nil && x.BatteryHealthPercent != nil {
+		return *x.BatteryHealthPercent
+	}
+	return 0
+}
+
+func (x *DroneTelemetry) GetFlightSeconds() int64 {
+	if x != nil && x.FlightSeconds != nil {
+		return *x.FlightSeconds
+	}
+	return 0
+}
+
+func (x *DroneTelemetry) GetSerialNumber() string {
+	if x != nil {
+		return x.SerialNumber
+	}
+	return ""
+}
+
 // Drone is a drone as the State Manager knows it.
 type Drone struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
@@ -524,8 +554,17 @@ type Drone struct {
 	// What each kilogram aboard adds to consumption_per_km; 0 means it is not known, and
 	// plans reckon without. It needs a payload_capacity_kg.
 	ConsumptionPerKmKg float64 `protobuf:"fixed64,53,opt,name=consumption_per_km_kg,json=consumptionPerKmKg,proto3" json:"consumption_per_km_kg,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Of the registry. Without these nothing of it is known, and a drone without a cold box
+	// may have one.
+	TypeId       string `protobuf:"bytes,54,opt,name=type_id,json=typeId,proto3" json:"type_id,omitempty"`
+	SerialNumber string `protobuf:"bytes,55,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
+	// What its cold box keeps, in degrees Celsius; both are given, or it has none.
+	ColdBoxMinCelsius *float64 `protobuf:"fixed64,56,opt,name=cold_box_min_celsius,json=coldBoxMinCelsius,proto3,oneof" json:"cold_box_min_celsius,omitempty"`
+	ColdBoxMaxCelsius *float64 `protobuf:"fixed64,57,opt,name=cold_box_max_celsius,json=coldBoxMaxCelsius,proto3,oneof" json:"cold_box_max_celsius,omitempty"`
+	// It reports completed_stops.
+	CountsStops   bool `protobuf:"varint,58,opt,name=counts_stops,json=countsStops,proto3" json:"counts_stops,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Drone) Reset() {
@@ -675,6 +714,41 @@ func (x *Drone) GetConsumptionPerKmKg() float64 {
 		return x.ConsumptionPerKmKg
 	}
 	return 0
+}
+
+func (x *Drone) GetTypeId() string {
+	if x != nil {
+		return x.TypeId
+	}
+	return ""
+}
+
+func (x *Drone) GetSerialNumber() string {
+	if x != nil {
+		return x.SerialNumber
+	}
+	return ""
+}
+
+func (x *Drone) GetColdBoxMinCelsius() float64 {
+	if x != nil && x.ColdBoxMinCelsius != nil {
+		return *x.ColdBoxMinCelsius
+	}
+	return 0
+}
+
+func (x *Drone) GetColdBoxMaxCelsius() float64 {
+	if x != nil && x.ColdBoxMaxCelsius != nil {
+		return *x.ColdBoxMaxCelsius
+	}
+	return 0
+}
+
+func (x *Drone) GetCountsStops() bool {
+	if x != nil {
+		return x.CountsStops
+	}
+	return false
 }
 
 // Order is a request for one medical parcel (topic "orders").
@@ -1669,7 +1743,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x03lat\x18\x01 \x01(\x01H\x00R\x03lat\x88\x01\x01\x12\x15\n" +
 	"\x03lon\x18\x02 \x01(\x01H\x01R\x03lon\x88\x01\x01B\x06\n" +
 	"\x04_latB\x06\n" +
-	"\x04_lon\"\x91\x04\n" +
+	"\x04_lon\"\xcb\x05\n" +
 	"\x0eDroneTelemetry\x12\x19\n" +
 	"\bdrone_id\x18\x01 \x01(\tR\adroneId\x128\n" +
 	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x123\n" +
@@ -1681,8 +1755,13 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x0fcompleted_stops\x182 \x01(\x05H\x00R\x0ecompletedStops\x88\x01\x01\x12)\n" +
 	"\x10mission_revision\x183 \x01(\x05R\x0fmissionRevision\x12/\n" +
 	"\x13supports_amendments\x184 \x01(\bR\x12supportsAmendments\x12)\n" +
-	"\x10supports_standby\x185 \x01(\bR\x0fsupportsStandbyB\x12\n" +
-	"\x10_completed_stops\"\x83\x06\n" +
+	"\x10supports_standby\x185 \x01(\bR\x0fsupportsStandby\x129\n" +
+	"\x16battery_health_percent\x186 \x01(\x01H\x01R\x14batteryHealthPercent\x88\x01\x01\x12*\n" +
+	"\x0eflight_seconds\x187 \x01(\x03H\x02R\rflightSeconds\x88\x01\x01\x12#\n" +
+	"\rserial_number\x188 \x01(\tR\fserialNumberB\x12\n" +
+	"\x10_completed_stopsB\x19\n" +
+	"\x17_battery_health_percentB\x11\n" +
+	"\x0f_flight_seconds\"\x82\b\n" +
 	"\x05Drone\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\bposition\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x12-\n" +
@@ -1704,8 +1783,15 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x10supports_standby\x183 \x01(\bR\x0fsupportsStandby\x12$\n" +
 	"\vcharge_rate\x184 \x01(\x01H\x00R\n" +
 	"chargeRate\x88\x01\x01\x121\n" +
-	"\x15consumption_per_km_kg\x185 \x01(\x01R\x12consumptionPerKmKgB\x0e\n" +
-	"\f_charge_rate\"\x84\x06\n" +
+	"\x15consumption_per_km_kg\x185 \x01(\x01R\x12consumptionPerKmKg\x12\x17\n" +
+	"\atype_id\x186 \x01(\tR\x06typeId\x12#\n" +
+	"\rserial_number\x187 \x01(\tR\fserialNumber\x124\n" +
+	"\x14cold_box_min_celsius\x188 \x01(\x01H\x01R\x11coldBoxMinCelsius\x88\x01\x01\x124\n" +
+	"\x14cold_box_max_celsius\x189 \x01(\x01H\x02R\x11coldBoxMaxCelsius\x88\x01\x01\x12!\n" +
+	"\fcounts_stops\x18: \x01(\bR\vcountsStopsB\x0e\n" +
+	"\f_charge_rateB\x17\n" +
+	"\x15_cold_box_min_celsiusB\x17\n" +
+	"\x15_cold_box_max_celsius\"\x84\x06\n" +
 	"\x05Order\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12@\n" +
 	"\x0fpickup_location\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\x0epickupLocation\x12D\n" +
