@@ -418,9 +418,13 @@ func (s story) lines() []line {
 }
 
 func changeLine(c domain.PlaceChange) line {
+	did := strings.ToLower(string(c.Action))
+	if retired(c) {
+		did = "retired"
+	}
 	return line{
 		at: c.ChangedAt, cause: string(domain.CauseOperator), related: strings.Join(c.Fields, "; "),
-		what: fmt.Sprintf("%s %s: %s because %s (by %s)", c.Kind, c.ID, strings.ToLower(string(c.Action)), oneLine(c.Why), c.ChangedBy),
+		what: fmt.Sprintf("%s %s: %s because %s (by %s)", c.Kind, c.ID, did, oneLine(c.Why), c.ChangedBy),
 	}
 }
 

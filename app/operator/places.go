@@ -254,9 +254,14 @@ func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool, failure
 	return failure
 }
 
+// retired reports whether a change retired a drone, whose document stays.
+func retired(c domain.PlaceChange) bool {
+	return c.Kind == domain.PlaceDrone && c.Action == domain.PlaceDeleted
+}
+
 func actionText(c domain.PlaceChange) string {
-	if c.Kind == domain.PlaceDrone && c.Action == domain.PlaceDeleted {
-		return "retired" // its document stays
+	if retired(c) {
+		return "retired"
 	}
 	return map[domain.PlaceAction]string{
 		domain.PlaceCreated: "new", domain.PlaceChanged: "changed", domain.PlaceDeleted: "deleted", domain.PlaceUnchanged: "as it was",

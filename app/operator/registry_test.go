@@ -131,7 +131,7 @@ func TestCommands_MaintainAndRetireDrones(t *testing.T) {
 	o.expect(o.says(o.desk.ListDrones(ctx, firestoretx.DroneFilter{}, firestoretx.Page{})), "retired")
 	o.expect(o.says(o.desk.ShowDrone(ctx, "D1")), "D1, retired")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")), "never heard of", "retired ", "drone D1: created because first (by "+o.desk.By+")",
-		"payloadCapacityKg: none -> 5", "drone D1: changed because new ones", "maintained: none", "drone D1: deleted because sold")
+		"payloadCapacityKg: none -> 5", "drone D1: changed because new ones", "maintained: none", "drone D1: retired because sold")
 	changes, err := o.desk.Store.ChangesOf(ctx, domain.PlaceDrone, "D1")
 	if err != nil || len(changes.Items) != 3 {
 		t.Fatalf("on record: %+v, %v", changes, err)
