@@ -106,7 +106,7 @@ func (m *model) amend(s *state, d int, set uint8) {
 func amendedRoute(reached, route []domain.Waypoint) []domain.Waypoint {
 	whole := slices.Clone(reached)
 	for _, stop := range route {
-		if !slices.Contains(reached, stop) {
+		if !slices.ContainsFunc(reached, func(r domain.Waypoint) bool { return r.Type == stop.Type && r.OrderID == stop.OrderID }) {
 			whole = append(whole, stop)
 		}
 	}

@@ -18,7 +18,7 @@
 // for a holder that lost its lease. The world "forged" adds decisions that no optimizer
 // makes.
 //
-// The worlds "areas", "moved", "grouped", "regrouped", "founded" and "passed" have three depots.
+// The worlds "areas", "readdressed", "grouped", "regrouped", "founded" and "passed" have three depots.
 // Those within a radius are one planning area; each area has a lock, fences and a control
 // document of its own. A snapshot shows the area's orders and drones, the first area's also
 // the orders that no depot plans. A cycle hands an order over in a transaction of its own,
@@ -29,6 +29,11 @@
 // one was handed over three times before the histories begin, which leaves it one hand-over.
 // "passed" adds hand-overs that no honest cycle makes. In most of them drones report in the
 // fair end only.
+//
+// In the world "moved" an order waits at a warehouse, which an operator moves to another place
+// in a transaction that reads every ACTIVE mission and marks the document that decisions read.
+// Package adapters/firestoretx decides that move; visitors and markedAtCommit restate it. A
+// move within the stop tolerance, which does neither, is not modelled.
 //
 // Drones fly, hover, give up, break, fall silent and report at most once a tick. The state
 // holds what they really do as well as what the store records, so that the two can be
@@ -43,7 +48,8 @@
 //	       or while such a report is under way and within the grace
 //	I12    no decision is applied to a drone that nobody has registered, or that is retired
 //	I11    a mission picks its orders up where they wait and flies them to where they are
-//	       wanted
+//	       wanted; no ACTIVE mission or its amendment leads to where the warehouse is not, and
+//	       a DELIVERED order was picked up where that was when the order's decision was applied
 //	TRUE   what the store calls IN_DELIVERY or DELIVERED was picked up or put down; a mission
 //	       without orders is not COMPLETED before its drone has waited
 //	I1     also: an order that a drone in flight is about to serve, by whatever revision it
@@ -88,7 +94,7 @@
 //
 // # How the number of states stays small
 //
-//   - Documents and messages are interned: a state is 150 bytes of numbers, and two
+//   - Documents and messages are interned: a state is 160 bytes of numbers, and two
 //     histories that lead to equal documents, messages and real drones meet in one state.
 //     This loses nothing. Every field counts, except those that policies only copy:
 //     revisions (checked when they are written), the times of ledger entries, and when a

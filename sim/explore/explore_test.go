@@ -82,7 +82,7 @@ var outcomesToSee = []string{
 	"decision REJECTED BAD_ROUTE", "decision REJECTED OVER_CAPACITY",
 	"refused STALE_TELEMETRY", "refused FUTURE_TIMESTAMP", "refused TOO_MANY_STOPS", "refused DUPLICATE_ORDER", "refused ORDER_SUPERSEDED",
 	"refused NOT_PENDING", "refused ORDER_HELD", "refused PLANNED_ELSEWHERE", "refused DEPOT_UNKNOWN", "refused HANDED_OVER_BEFORE", "refused TOO_MANY_HAND_OVERS", "refused STALE_FENCE",
-	"refused NOT_FOUND", "refused FENCE_UNKNOWN", "refused FENCE_MISSING",
+	"refused NOT_FOUND", "refused FENCE_UNKNOWN", "refused FENCE_MISSING", "refused IN_USE",
 	"refused ORDER_CONFLICT", "refused CANCEL_TOO_LATE", "refused ALREADY_CANCELLED", "refused DECISION_CONFLICT",
 }
 

@@ -31,6 +31,9 @@ func (m *model) check(s *state) *Violation {
 			return v
 		}
 	}
+	if v := m.visits(s); v != nil {
+		return v
+	}
 	if v := m.onBoard(s); v != nil {
 		return v
 	}
@@ -106,7 +109,7 @@ func (m *model) checkOrder(s *state, o int) *Violation {
 			if stop.Type == domain.WaypointHospitalDelivery && stop.Position != order.Delivery {
 				return violated("I11", "%s flies order %s to %v, and it is wanted at %v", x.ID, order.ID, stop.Position, order.Delivery)
 			}
-			if stop.Type == domain.WaypointWarehousePickup && stop.Position != *order.Pickup {
+			if stop.Type == domain.WaypointWarehousePickup && order.Pickup != nil && stop.Position != *order.Pickup {
 				return violated("I11", "%s picks order %s up at %v, and it waits at %v", x.ID, order.ID, stop.Position, *order.Pickup)
 			}
 		}
@@ -117,7 +120,7 @@ func (m *model) checkOrder(s *state, o int) *Violation {
 		if k < 0 || m.course(s, k).serves&(1<<o) == 0 || s.Passed[k] <= m.course(s, k).deliver[o] {
 			return violated("TRUE", "order %s is DELIVERED by %q, which has not put it down", order.ID, order.AssignedMissionID)
 		}
-		return nil
+		return m.pickedUp(s, k, o)
 	case domain.OrderCancelled:
 		return nil
 	case domain.OrderPending:

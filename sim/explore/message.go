@@ -17,6 +17,7 @@ const (
 	kindDecision
 	kindCommand
 	kindHandOver // not a message, but a cycle's transaction that is yet to come
+	kindMove     // nor this: an operator's, that moves the warehouse
 )
 
 // message is a message on the bus, with what the checks need to know about it.
@@ -95,6 +96,8 @@ func (m message) String() string {
 	case kindHandOver:
 		one := m.HandOver.List[0]
 		return fmt.Sprintf("hand-over of %s from %s to %s by the area of %s, fence %s", one.OrderID, one.From, one.To, m.HandOver.DepotID, strings.TrimLeft(m.HandOver.Fence, "0"))
+	case kindMove:
+		return "move of the warehouse"
 	}
 	return "nothing"
 }
@@ -148,10 +151,10 @@ func courseOf(route []domain.Waypoint) (c course) {
 
 // routeFor returns a route from the depot to every pickup, then to every hospital, and
 // home.
-func routeFor(orders []*domain.Order) []domain.Waypoint {
+func (s *state) routeFor(orders []*domain.Order) []domain.Waypoint {
 	route := []domain.Waypoint{{Type: domain.WaypointDepotStart, Position: depotAt}}
 	for _, o := range orders {
-		route = append(route, domain.Waypoint{Type: domain.WaypointWarehousePickup, Position: pickupAt(number(o.ID)), OrderID: o.ID})
+		route = append(route, s.pickupStop(o))
 	}
 	for _, o := range orders {
 		route = append(route, domain.Waypoint{Type: domain.WaypointHospitalDelivery, Position: o.Delivery, OrderID: o.ID})

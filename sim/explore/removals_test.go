@@ -261,6 +261,29 @@ func anywhere(remove func(Rules, Limits) Rules) func(Rules, Limits) Rules {
 	}
 }
 
+// visitedBy lets only some of a mission's stops keep a warehouse where it is.
+func visitedBy(stops func(domain.Mission) []domain.Waypoint) func(Rules, Limits) Rules {
+	return func(r Rules, _ Limits) Rules {
+		r.Visitors = func(active []domain.Mission, w domain.WarehouseID) (names []string) {
+			for _, x := range active {
+				if slices.ContainsFunc(stops(x), func(stop domain.Waypoint) bool { return stop.WarehouseID == w }) {
+					names = append(names, string(x.ID))
+				}
+			}
+			return names
+		}
+		return r
+	}
+}
+
+// marked changes the time of the mark that a move leaves.
+func marked(at func(began, commits moment) moment) func(Rules, Limits) Rules {
+	return func(r Rules, _ Limits) Rules {
+		r.Mark = at
+		return r
+	}
+}
+
 func recordOnly(l *Limits) { l.Assignment.RecordStops = true }
 
 const never = time.Hour
@@ -584,6 +607,14 @@ var removals = []removal{
 		}
 	}), "forged", "READY", 3, ""},
 	{"F-STP-01", "STOP_MISPLACED: stops are not compared with addresses", limited(recordOnly), "misplaced", "I11", 3, ""},
+	{"F-STP-01", "STOP_MISPLACED: stops are not compared with addresses", limited(recordOnly), "moved", "", 0, "the mark that a move leaves makes older decisions expire"},
+	{"F-STP-05", "IN_USE: a warehouse moves while missions still fly to it", visitedBy(func(domain.Mission) []domain.Waypoint { return nil }), "moved", "I11", 4, ""},
+	{"F-STP-05", "IN_USE: a warehouse moves while an amendment leads to it", visitedBy(func(x domain.Mission) []domain.Waypoint {
+		return x.Route[x.ReachedStops:]
+	}), "moved", "I11", 4, ""},
+	{"F-STP-05", "DECISION_EXPIRED: a move leaves no mark", marked(func(_, _ moment) moment { return 0 }), "moved", "", 0, "STOP_MISPLACED refuses the decision"},
+	{"F-STP-05", "DECISION_EXPIRED: a move leaves no mark, and stops are not compared", anywhere(marked(func(_, _ moment) moment { return 0 })), "moved", "I11", 4, ""},
+	{"F-STP-05", "DECISION_EXPIRED: a move is dated before its commit, and stops are not compared", anywhere(marked(func(began, _ moment) moment { return began })), "moved", "I11", 5, ""},
 	{"F-DEC-02", "OVER_CAPACITY: loads are not checked", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.PayloadCapacityKg = 0
@@ -729,7 +760,7 @@ var removals = []removal{
 	{"F-ARE-04", "the sweeper finds no depot for an order whose depot is gone", func(r Rules, _ Limits) Rules {
 		r.SweepPlanningDepot = func(domain.Order, []domain.Depot, time.Time) policy.Change { return policy.Change{} }
 		return r
-	}, "moved", "LIVE", 5, ""},
+	}, "readdressed", "LIVE", 5, ""},
 	{"F-ARE-04", "the sweeper finds a depot for orders that have one", func(r Rules, _ Limits) Rules {
 		sweep := r.SweepPlanningDepot
 		r.SweepPlanningDepot = func(o domain.Order, depots []domain.Depot, now time.Time) policy.Change {
@@ -743,7 +774,7 @@ var removals = []removal{
 			return ingest(nil, o, b, req, published, now)
 		}
 		return r
-	}, "moved", "AREA", 2, ""},
+	}, "readdressed", "AREA", 2, ""},
 	{"F-ARE-04", "an order that is wanted elsewhere keeps its depot", func(r Rules, _ Limits) Rules {
 		ingest := r.Ingest
 		r.Ingest = func(depots []domain.Depot, o *domain.Order, b *policy.Binding, req domain.OrderRequest, published, now time.Time) (policy.Change, error) {
@@ -756,7 +787,7 @@ var removals = []removal{
 			}), err
 		}
 		return r
-	}, "moved", "AREA", 4, ""},
+	}, "readdressed", "AREA", 4, ""},
 	{"F-ARE-05", "NOT_PENDING: an order is handed over whatever its status", handedOverAs(func(h *handOver) {
 		h.order.Status = domain.OrderPending
 	}), "areas", "I2", 4, ""},

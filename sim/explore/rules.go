@@ -33,6 +33,11 @@ type Rules struct {
 	// queries it; see readByArea.
 	Reads func(areas []domain.Area, area domain.DepotID, o domain.Order) bool
 	Areas func(depots []domain.Depot, radiusKm float64) []domain.Area
+
+	// Visitors are what keeps a warehouse where it is, as the store queries them, and Mark dates
+	// the mark that its move leaves for decisions; see visitors and markedAtCommit.
+	Visitors func(active []domain.Mission, w domain.WarehouseID) []string
+	Mark     func(began, commits moment) moment
 }
 
 // tick is the step of the model's clock.
@@ -71,7 +76,7 @@ func Contract(l Limits) Rules {
 		HandOver: policy.HandOverOrder, AdmitHandOvers: l.Assignment.AdmitHandOvers, Reads: readByArea, Areas: policy.AreasOf, Hold: policy.HoldOrder,
 		Release: policy.ReleaseOrder, Clear: policy.ClearDrone,
 		Recall: policy.RecallMission, Pin: policy.PinOrder, Forbid: policy.ForbidDrone, Ground: policy.GroundDrone, Unground: policy.ReleaseDrone,
-		Register: policy.Register, Retire: policy.Retire,
+		Register: policy.Register, Retire: policy.Retire, Visitors: visitors, Mark: markedAtCommit,
 	}
 }
 

@@ -40,6 +40,8 @@ type state struct {
 	Ledger  [maxMissions]id
 	Fence   [maxDepots]uint8 // in the control document of each area
 	Depots  uint8            // a bit each
+	Site    uint8            // where the warehouse is: 1 after its move
+	Marked  moment           // in the control document: when decisions' snapshots had to be newer
 
 	// Messages under way, ascending, and transactions that have read and not committed.
 	Bus  [maxMessages]id
@@ -60,6 +62,7 @@ type state struct {
 	Asked     [maxOrders]id      // newest request in the store, by publish time
 	Emergency uint8              // drones that reported one nobody cleared
 	Top       [maxDepots]uint8   // highest fence of each area applied
+	Stood     [maxMissions]uint8 // sites of the warehouse when each mission was given its orders, a bit for each order
 	Had       [maxOrders]uint8   // depots that handed each order over, a bit each; above them, depots that are gone
 
 	Left budgets
@@ -110,6 +113,7 @@ type budgets struct {
 	HandOver uint8 // orders that cycles hand over to other areas
 	Delete   uint8 // depots that are deleted
 	Add      uint8 // depots that are added
+	Move     uint8 // moves of the warehouse
 	Hold     uint8 // orders that an operator holds
 	Pin      uint8 // orders that an operator pins to a drone, or forbids one
 }

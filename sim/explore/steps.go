@@ -37,6 +37,7 @@ const (
 	doRelease       // A order
 	doDelete        // A depot
 	doAdd           // A depot
+	doMove          // the warehouse
 	doClear         // A drone
 	doGround        // A drone
 	doUnground      // A drone
@@ -109,6 +110,7 @@ const (
 const (
 	payloadKg = 5
 	usualCost = 30 // percent of a charge
+	product   = "BLOOD"
 
 	forgedFence = 200 // far above what the lock hands out
 )
@@ -160,6 +162,9 @@ func (m *model) enabled(s *state, list []action) []action {
 				list = append(list, action{Do: doRecall, A: uint8(k)})
 			}
 		}
+	}
+	if s.Left.Move > 0 && !m.full(s) {
+		list = append(list, action{Do: doMove})
 	}
 	if s.Left.Pin > 0 {
 		for o, n := range s.Order {
@@ -498,6 +503,9 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	case doAdd:
 		s.Left.Add--
 		s.Depots |= 1 << a.A
+	case doMove:
+		s.Left.Move--
+		s.insert(m.internMessage(message{Kind: kindMove}))
 	case doRelease:
 		s.Left.Release--
 		v = m.commit(&s, m.hold(&s, int(a.A), true, s.Now), true)
@@ -698,6 +706,8 @@ func (m *model) handle(s *state, n id, at moment, f fate) *Violation {
 		return m.handleDecision(s, n, at, f)
 	case kindHandOver:
 		return m.handleHandOver(s, n, at)
+	case kindMove:
+		return m.commit(s, m.move(s, n, at), true)
 	case kindCommand:
 	}
 	return nil
@@ -747,6 +757,7 @@ func (m *model) handleDecision(s *state, n id, at moment, f fate) *Violation {
 	}
 	if a.applied {
 		s.Plan[msg.Mission] = n // of two with the same id, the first to commit
+		m.stood(&before, s, msg.Decision, msg.Mission)
 		if msg.Decision.Amends() {
 			return m.amended(&before, s, msg, at)
 		}
@@ -827,14 +838,14 @@ func (m *model) decide(s *state, d int, set uint8, f forgery, change func(*messa
 		order := m.order(s, o)
 		if order == nil {
 			order = &domain.Order{ID: orderID(o)}
-			order.Delivery = hospitalAt(o, 0)
+			order.Pickup, order.Delivery = m.world.pickupOf(o), hospitalAt(o, 0)
 		}
 		msg.Waiting[o] = order.PendingSince
 		orders, ids = append(orders, order), append(ids, order.ID)
 	}
 	msg.Decision = domain.Decision{
 		ID: decisionID(k), CycleID: "C", DepotID: depots[a].ID, Fence: fenceText(s.Issued[a]), SnapshotTime: s.Now.time(), DroneID: droneID(d), OrderIDs: ids,
-		Route: routeFor(orders), EstimatedBatteryConsumption: usualCost, EstimatedDurationMinutes: (4 * tick).Minutes(),
+		Route: s.routeFor(orders), EstimatedBatteryConsumption: usualCost, EstimatedDurationMinutes: (4 * tick).Minutes(),
 		PayloadHash: fmt.Sprintf("%d %d", d, set),
 	}
 	change(&msg)
@@ -892,7 +903,7 @@ func (m *model) ask(s *state) {
 	s.Script++
 	req := domain.OrderRequest{ID: orderID(r.Order), Cancel: r.Cancel}
 	if !r.Cancel {
-		req.OrderContent = domain.OrderContent{Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Pickup: waitsAt(r.Order), Delivery: hospitalAt(r.Order, r.Version)}
+		req.OrderContent = domain.OrderContent{Priority: domain.PriorityStandard, ProductType: product, WeightKg: m.parcelKg(), Pickup: m.world.pickupOf(r.Order), Delivery: hospitalAt(r.Order, r.Version)}
 		req.Deadline = deadline
 	}
 	published := s.Now.time().Add(time.Duration(s.Script) * time.Microsecond)

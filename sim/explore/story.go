@@ -67,6 +67,9 @@ func (m *model) describe(s *state, a action) string {
 		if msg.Kind == kindHandOver && fate(a.B) != begun && fate(a.B) != begunTwo {
 			return "An optimizer commits the " + msg.String() + map[bool]string{true: "; it will try again"}[fate(a.B) == again]
 		}
+		if msg.Kind == kindMove && fate(a.B) != begun && fate(a.B) != begunTwo {
+			return "An operator commits the " + msg.String()
+		}
 		return fates[fate(a.B)] + msg.String() + map[bool]string{true: "; it will come again"}[fate(a.B) == again]
 	case doCommit:
 		t := s.Open[a.A]
@@ -83,6 +86,8 @@ func (m *model) describe(s *state, a action) string {
 		return fmt.Sprintf("Depot %s is deleted", depots[a.A].ID)
 	case doAdd:
 		return fmt.Sprintf("Depot %s is added", depots[a.A].ID)
+	case doMove:
+		return "An operator means to move the warehouse"
 	case doHold:
 		return "An operator holds " + string(orderID(int(a.A)))
 	case doAmend:
@@ -170,6 +175,9 @@ func (m *model) changes(before, after *state) string {
 			e := m.entries.get(n)
 			add("%s is %s", e.ID, strings.TrimSpace(string(e.Outcome)+" "+e.Reason))
 		}
+	}
+	if after.Site != before.Site {
+		add("the warehouse is at %v", sites[after.Site])
 	}
 	for i, f := range after.Flight {
 		if was := before.Flight[i]; f.Mission != was.Mission {

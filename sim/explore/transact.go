@@ -71,6 +71,9 @@ type call struct {
 	fence   uint8
 	issued  uint8
 	depots  uint8 // those known
+	site    uint8
+	marked  moment
+	active  [maxMissions]id
 }
 
 type operation uint8
@@ -95,6 +98,7 @@ const (
 	opHandOver
 	opAdopt
 	opHold
+	opMove
 )
 
 // answer is what a transaction writes: the new documents, 0 for those that stay.
@@ -107,6 +111,8 @@ type answer struct {
 	fence    uint8
 	applied  bool // a decision or a hand-over
 	admitted bool // the fence of a hand-over
+	moves    bool // the warehouse
+	began    moment
 	noted    bool // a refusal is on record
 	replayed bool
 	refused  policy.Reason
@@ -114,7 +120,7 @@ type answer struct {
 }
 
 func (a *answer) empty() bool {
-	return a.drone == [maxDrones]id{} && a.order == [maxOrders]id{} && a.mission == [maxMissions]id{} && a.entry == 0 && a.fence == 0 && !a.noted
+	return a.drone == [maxDrones]id{} && a.order == [maxOrders]id{} && a.mission == [maxMissions]id{} && a.entry == 0 && a.fence == 0 && !a.moves && !a.noted
 }
 
 // binding reads a drone with its mission and that mission's orders.
@@ -173,6 +179,7 @@ func (m *model) reads(s *state, n id) (c call) {
 	case kindDecision:
 		c.what = opDecision
 		c.entry, c.fence = s.Ledger[msg.Mission], s.Fence[depotNumber(msg.Decision.DepotID)]
+		m.readWarehouse(s, msg.Decision, &c)
 		if k := number(msg.Decision.AmendsMissionID); k >= 0 && s.Mission[k] != 0 {
 			c.mission = s.Mission[k]
 			for _, o := range m.missions.get(c.mission).OrderIDs {
@@ -190,6 +197,8 @@ func (m *model) reads(s *state, n id) (c call) {
 		o := number(one.OrderID)
 		c.what, c.orders[o], c.fence = opHandOver, s.Order[o], s.Fence[depotNumber(msg.HandOver.DepotID)]
 		c.depots = s.Depots
+	case kindMove:
+		m.readMove(s, &c)
 	case kindCommand:
 	}
 	return c
@@ -305,6 +314,7 @@ func (m *model) decision(s *state, n id, at moment) *answer {
 			Depots: existing(m.world.everyDepot()),
 			Fences: policy.Fences{}, Orders: map[domain.OrderID]domain.Order{}, OrdersWritten: map[domain.OrderID]time.Time{},
 		}
+		m.warehouses(c, &in)
 		if s.Fence[area] > 0 {
 			in.Fences[d.DepotID] = fenceText(s.Fence[area])
 		}
@@ -699,6 +709,9 @@ func (m *model) commit(s *state, a *answer, publish bool) *Violation {
 	}
 	if a.fence != 0 {
 		s.Fence[a.area] = a.fence
+	}
+	if a.moves {
+		s.Site, s.Marked = 1, m.rules.Mark(a.began, s.Now)
 	}
 	if publish {
 		for k := range s.Mission {

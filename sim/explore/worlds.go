@@ -26,6 +26,7 @@ type World struct {
 	Drones            int // of maxDrones, ready from the start
 	// Messages is how many may be under way at once.
 	Messages int
+	Stocked  uint8 // orders that wait at the warehouse, a bit each; others say where they wait
 	Script   []Request
 	Left     budgets
 
@@ -88,7 +89,7 @@ func (m *model) initial() state {
 	}
 	for i := range m.world.Orders {
 		req := domain.OrderRequest{ID: orderID(i), Deadline: deadline, OrderContent: domain.OrderContent{
-			Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Pickup: waitsAt(i), Delivery: hospitalAt(i, 0),
+			Priority: domain.PriorityStandard, ProductType: product, WeightKg: m.parcelKg(), Pickup: m.world.pickupOf(i), Delivery: hospitalAt(i, 0),
 		}}
 		order := domain.Order{
 			ID: req.ID, Status: domain.OrderPending, OrderContent: req.OrderContent, ContentHash: req.Hash(),
@@ -279,12 +280,17 @@ var Worlds = []World{
 		Left: budgets{Cycle: 1, Forge: 2, Again: 1, Abort: 1},
 	},
 	{
+		Name: "moved", About: "a warehouse moves while two transactions are under way; a mission may be given the order that waits there, and so may a drone that is silent for good",
+		Messages: 3, Ticks: 2, Orders: 2, Stocked: 1, Parcels: 1, Drones: 2, Counts: true, Amends: true,
+		Before: underWayElsewhere, Left: budgets{Cycle: 1, Amend: 1, Move: 1, Slow: 2}, States: 55_294,
+	},
+	{
 		Name: "areas", About: "three areas, one without drones; an order that was handed over three times before is handed over and held while cycles overlap and a depot is deleted",
 		Messages: 2, Orders: 1, Parcels: 1, Drones: 2, Depots: 3, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{1}, Passed: [maxOrders]int{3}, Quiet: true,
 		Left: budgets{Cycle: 2, HandOver: 2, Old: 1, Again: 1, Delete: 1, Hold: 1}, States: 29_129,
 	},
 	{
-		Name: "moved", About: "an order is made, wanted elsewhere, handed over and given up by its drone while depots are deleted that State Managers still know",
+		Name: "readdressed", About: "an order is made, wanted elsewhere, handed over and given up by its drone while depots are deleted that State Managers still know",
 		Messages: 2, Parcels: 1, Drones: 1, Depots: 3, Homes: [maxDrones]int{1}, Script: []Request{{Order: 0}, {Order: 0, Version: 2}},
 		Left: budgets{Cycle: 1, HandOver: 1, Slow: 1, Delete: 2, Abort: 1}, States: 38_048,
 	},
@@ -333,6 +339,9 @@ var underWay = []action{
 	{Do: doTick}, {Do: doReport, A: 0, B: uint8(goOn)}, {Do: doDeliver, A: 0},
 	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 0},
 }
+
+// underWayElsewhere is the same with the second order; the other drone falls silent for good.
+var underWayElsewhere = append([]action{{Do: doFail, A: 1, B: dead}, {Do: doPlan, A: 0, B: 2}}, underWay[1:6]...)
 
 // onStandby is a mission without orders, whose drone has said so.
 var onStandby = []action{
