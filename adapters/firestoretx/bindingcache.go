@@ -16,11 +16,11 @@ type cachedBinding struct {
 	binding policy.Binding
 	version time.Time
 	used    time.Time
-	// mustRead notes that a report waits whose change needs a transaction.
+	// mustRead says that a waiting report's change needs a transaction.
 	mustRead bool
 }
 
-// forgetAfter is how long a drone that says nothing stays in the cache.
+// forgetAfter is how long a silent drone stays in the cache.
 const forgetAfter = 10 * time.Minute
 
 // put replaces what is known of a drone.

@@ -30,9 +30,8 @@ type field[T any] struct {
 // codec is the form of one kind of document.
 type codec[T any] []field[T]
 
-// decode reads a document. A field with the wrong type, or a missing one that is
-// needed, is a *MalformedError that names it; other missing fields and unknown ones
-// are allowed.
+// decode reads a document. A field with the wrong type, or a missing one that is needed, is a
+// *MalformedError that names it. Unknown fields and other missing ones are allowed.
 func (c codec[T]) decode(snap *firestore.DocumentSnapshot) (T, error) {
 	var v T
 	for _, f := range c {
@@ -167,8 +166,8 @@ func texts[T any, S ~string](name string, at func(*T) *[]S) field[T] {
 	return listOf(name, "an array of strings", at, func(s S) string { return string(s) }, func(s string) S { return S(s) })
 }
 
-// reference is the id of another document; empty is absent. Firestore refuses a whole read if
-// one of its ids cannot be a document's.
+// reference is the id of another document; empty is absent. It must be a legal document id, because
+// Firestore refuses a whole read if one of its ids is not.
 func reference[T any, S ~string](name string, at func(*T) *S) field[T] {
 	return checked(text(name, at), at, func(id S) error {
 		if id == "" {
@@ -197,8 +196,8 @@ func checkReference[S ~string](id S) error {
 	return nil
 }
 
-// array is a list; empty is absent. read returns false for an entry of the wrong type,
-// and an error for one that is malformed. want describes the list.
+// array is a list; empty is absent. read returns false for an entry of the wrong type, and an error
+// for a malformed one. want describes the list.
 func array[T, E any](name, want string, at func(*T) *[]E, stored func(E) any, read func(any) (E, bool, error)) field[T] {
 	return custom(name, at, func(entries []E) any {
 		if len(entries) == 0 {
@@ -289,8 +288,8 @@ func asNumber(found any) (float64, bool) {
 	return as[float64](found)
 }
 
-// known is a double above 0 that is absent when it is not known. Other tools may store 0 or
-// a value without a meaning, such as NaN; it reads as not known.
+// known is a double above 0 that is absent when it is not known. Values of other tools without a
+// meaning, such as 0 or NaN, read as not known.
 func known[T any](name string, at func(*T) *float64) field[T] {
 	return value(name, "a number", at, unlessZero, func(found any) (float64, bool) {
 		n, ok := asNumber(found)
@@ -335,8 +334,8 @@ func whole[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
 	})
 }
 
-// counter is a whole number that is absent when zero: a cycle may list thousands of
-// orders, each with many counts.
+// counter is a whole number that is absent when zero, because a cycle may list thousands of orders,
+// each with many counts.
 func counter[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
 	f := whole(name, at)
 	f.get = func(v *T) any { return unlessZero(int64(*at(v))) }
@@ -353,8 +352,8 @@ func slots[T any](name string, at func(*T) *int) field[T] {
 	})
 }
 
-// index counts stops of a route or names one of them. A negative one would make the code that
-// cuts the route there panic.
+// index counts stops of a route or names one of them. A negative one is refused, because cutting
+// the route there would panic.
 func index[T any](name string, at func(*T) *int) field[T] {
 	return checked(whole(name, at), at, checkIndex)
 }

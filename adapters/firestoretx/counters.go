@@ -27,7 +27,7 @@ type outsideCounter struct {
 	after string // the highest fence applied that an attempt had seen before the read
 }
 
-// needsCounter ends an attempt that cannot be judged without the counter of a depot.
+// needsCounter ends an attempt that needs the fence counter of a depot.
 type needsCounter struct {
 	depot   domain.DepotID
 	applied string // the highest fence applied
@@ -38,12 +38,12 @@ func (n *needsCounter) Error() string {
 	return fmt.Sprintf("the decision needs the fence counter of depot %q", n.depot)
 }
 
-// judge tells a decision's state what the depot's lock has handed out.
+// judge gives a decision's state the fences that the depot's lock has handed out.
 //
-// A counter only rises, so one that was read after the message arrived can judge its fence.
-// It must also be as new as the highest fence applied. A fence applied after the read may
-// be above the counter; it would count as forged and let the lock's former holder pass. A
-// fence applied before the read and still above it is forged, or the store has lost it.
+// A counter only rises, so one that was read after the message arrived can judge its fence. It must
+// also be as new as the highest fence applied. A fence applied after the read may be above the
+// counter, would count as forged, and would let the lock's former holder pass. A fence applied
+// before the read and still above it is forged, or the lock's store has lost it.
 func (c outsideCounter) judge(state *policy.DecisionState, depot domain.DepotID) error {
 	applied := state.Fences[depot]
 	if !c.read || c.depot != depot || policy.FenceLess(c.value, applied) && applied != c.after {
@@ -53,8 +53,8 @@ func (c outsideCounter) judge(state *policy.DecisionState, depot domain.DepotID)
 	return nil
 }
 
-// counterReads bounds how often a decision starts over because fences were applied
-// meanwhile. Each restart means that a whole cycle began and decided.
+// counterReads bounds how often a decision starts over because fences were applied meanwhile. Each
+// restart means that a whole cycle has begun and decided.
 const counterReads = 5
 
 // lockable reports whether lock stores accept a key. A key that they refuse has no counter.
@@ -64,11 +64,11 @@ func lockable(key string) bool {
 	return err == nil && !strings.ContainsRune(key, 0) // which PostgreSQL cannot store
 }
 
-// errCountersMoving says that newer fences overtook a decision again and again.
+// errCountersMoving says that newer fences kept overtaking a decision.
 var errCountersMoving = errors.New("newer fences are applied faster than the lock's counter can be read; it will be retried")
 
-// transactFenced is transact for an f that may need a fence counter outside Firestore.
-// The counter is read between attempts: no transaction waits for another store.
+// transactFenced is transact for an f that may need a fence counter outside Firestore. It reads the
+// counter between attempts, so that no transaction waits for another store.
 func (s *Store) transactFenced(ctx context.Context, f func(*fencedTxn) error) error {
 	var known outsideCounter
 	for range counterReads {

@@ -15,15 +15,15 @@ import (
 // One transaction writes ledger entry, mission, drone, orders, events and the highest
 // fence. The first to commit wins, whichever cycle began first.
 //
-// The entry is the decision's line in the ledger, from now or from an earlier delivery. The
-// error is a *policy.Rejection (DECISION_CONFLICT) when another decision took the id, and
-// otherwise a failure of the store.
+// The entry is the decision's line in the ledger, from now or from an earlier delivery. The error
+// is a *policy.Rejection (DECISION_CONFLICT) if another decision took the id, otherwise a failure
+// of the store.
 //
-// Cost for n orders: 3 RPCs; at most 3 + n reads and 2(3 + n) + 1 writes, and a read for
-// each warehouse on the route. If its fence is not the highest applied, as for the first
-// decision of a cycle, 1 RPC and 2 reads more; if it names no depot, 1 RPC and 1 read. To
-// amend, 1 read more; to take n orders away, 1 RPC and n reads. Without orders, or if it
-// lands at no depot known from the last 10 s, 1 RPC and a read of each depot more.
+// Cost for n orders: 3 RPCs; at most 3 + n reads, 2(3 + n) + 1 writes, and a read for each
+// warehouse on the route. A fence that is not the highest applied, as in a cycle's first decision,
+// adds 1 RPC and 2 reads; a decision without a depot adds 1 RPC and 1 read. An amendment adds 1
+// read, and 1 RPC and n reads to take n orders away. A decision without orders, or one that lands
+// at no depot known from the last 10 s, adds 1 RPC and a read of each depot.
 func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error) {
 	var verdict policy.Verdict
 	var depots []domain.Depot
@@ -56,8 +56,8 @@ func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy
 	return verdict.Entry, nil
 }
 
-// readDecisionState reads everything a decision is judged by, in one round trip but for
-// the first decision of a cycle. known are the depots from an earlier reading.
+// readDecisionState reads everything that a decision is judged by. It takes one round trip, except
+// for the first decision of a cycle. known are the depots from an earlier reading.
 func (t *fencedTxn) readDecisionState(d domain.Decision, known []domain.Depot) (policy.DecisionState, error) {
 	s := t.store
 	ledger, control, drone := s.doc(Decisions, string(d.ID)), s.doc(Control, controlID(d.DepotID)), s.doc(Drones, string(d.DroneID))
@@ -131,8 +131,8 @@ func pickupWarehouses(route []domain.Waypoint) (ids []domain.WarehouseID) {
 	return ids
 }
 
-// addAmended reads the mission that a decision amends, from its document, and those of its
-// orders that the decision does not list; nil if the mission does not exist.
+// addAmended reads the mission that a decision amends, and those of its orders that the decision
+// does not list. It returns nil if the mission does not exist.
 func (t *txn) addAmended(snap *firestore.DocumentSnapshot) (*domain.Mission, error) {
 	if !snap.Exists() {
 		return nil, nil

@@ -51,8 +51,8 @@ type period struct {
 	malformed *[]error
 }
 
-// dated reads the person's documents of a collection that has an index of who and when. A
-// sharded fleet has another one; there all documents of the person are read.
+// dated reads the person's documents of a collection by an index of who and when. A sharded fleet
+// lacks that index; there it reads all documents of the person.
 func dated[T any](ctx context.Context, p period, to *[]T, collection, who, when string, c codec[T], at func(T) time.Time) error {
 	q := p.store.where(collection, who, p.name).Where(when, ">=", p.from).Where(when, "<", p.to).OrderBy(when, firestore.Desc)
 	err := within(ctx, p, to, q, c, at)

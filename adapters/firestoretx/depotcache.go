@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// depotsRemembered is how long orders are given to depots by one reading of them. An
-	// order that comes to a depot just deleted gets another one from the sweeper.
+	// depotsRemembered is how long one reading of the depots serves. The sweeper finds another
+	// depot for an order given to one that was just deleted.
 	depotsRemembered = 10 * time.Second
 	// depotsTimeout is how long one reading of the depots may take.
 	depotsTimeout = 10 * time.Second

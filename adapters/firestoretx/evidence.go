@@ -9,9 +9,9 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// endedCache holds missions that reports name but that do not hold their drone, as last
-// read. A report that proves nothing about an older state of a mission proves nothing
-// about a newer one, so most reports need no read.
+// endedCache holds missions, as last read, that reports name but that do not hold their drone. A
+// report that proves nothing about an older state proves nothing about a newer one, so most reports
+// need no read.
 type endedCache map[domain.MissionID]*cachedMission
 
 type cachedMission struct {
@@ -19,8 +19,8 @@ type cachedMission struct {
 	used    time.Time
 }
 
-// holdsNot reports whether the report's mission is known not to hold the drone, now or
-// later.
+// holdsNot reports whether the report's mission does not hold the drone and never will again, as
+// far as the cache knows.
 func (c endedCache) holdsNot(t domain.Telemetry) bool {
 	k, ok := c[t.MissionID]
 	return ok && k.mission.ID != "" && (k.mission.Status != domain.MissionActive || k.mission.DroneID != t.DroneID)
@@ -62,8 +62,8 @@ func (a *TelemetryApplier) proveReport(ctx context.Context, v verdict) verdict {
 	return v
 }
 
-// provesNothing reports whether the cached mission shows that a report proves nothing
-// new. Orders do not matter for that.
+// provesNothing reports whether the cached mission shows that a report proves nothing new. This
+// does not depend on orders.
 func (a *TelemetryApplier) provesNothing(t domain.Telemetry) bool {
 	k, ok := a.ended[t.MissionID]
 	if !ok {
@@ -78,8 +78,8 @@ func (a *TelemetryApplier) provesNothing(t domain.Telemetry) bool {
 // another mission, and a mission has at most 64.
 const maxRecalls = 66
 
-// proveLate applies a report to the ended mission that it names, in one transaction. It
-// returns the mission after it, without an ID if there is none, and whether it changed.
+// proveLate applies a report to the ended mission that it names, in one transaction. It returns the
+// resulting mission, without an ID if there is none, and whether it changed.
 //
 // Cost: 4 RPCs if the report proves nothing new, else 5, or 7 if an order was assigned
 // again.

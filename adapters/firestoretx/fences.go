@@ -25,18 +25,17 @@ const (
 	controlClock = "clock"
 	// controlNoDepot is for drones without a home.
 	controlNoDepot = controlEscape + "none"
-	// controlEscape stands before the ids of depots that would be taken for another
-	// document.
+	// controlEscape stands before the ids of depots that are also the id of another document here.
 	controlEscape = "~"
 
-	// noDepot is the key in the map of earlier versions for drones without a home, and
-	// noDepotID the one for a depot with that very id; no id has a slash.
+	// noDepot is the key of drones without a home in the map of earlier versions. noDepotID is the
+	// key of a depot with that very id; no id contains a slash.
 	noDepot   = "_"
 	noDepotID = "_/"
 )
 
-// controlID is the id of the document with a depot's highest fence: the depot's own,
-// unless that is taken.
+// controlID is the id of the document with a depot's highest fence: the depot's own id, escaped if
+// another document has it.
 func controlID(depot domain.DepotID) string {
 	switch id := string(depot); {
 	case id == "":
@@ -59,10 +58,10 @@ func controlDepot(id string) (domain.DepotID, bool) {
 	return domain.DepotID(strings.TrimPrefix(id, controlEscape)), true
 }
 
-// readFences reads what only some decisions need. For a decision that names no depot, that
-// is the highest fence applied at the drone's home. For a fence that is not the highest
-// applied, it is what the depot's lock has handed out, and the map of earlier versions; the
-// higher counts.
+// readFences reads the fences that only some decisions need. For a decision without a depot it
+// reads the highest fence applied at the drone's home. For a fence that is not the highest applied
+// it reads what the depot's lock has handed out and the map of earlier versions; the higher one
+// counts.
 func (t *fencedTxn) readFences(state *policy.DecisionState, d domain.Decision) error {
 	s, depot := t.store, state.FenceDepot(d)
 	if !state.NeedsIssued(d) {
@@ -108,8 +107,8 @@ func (t *fencedTxn) readFences(state *policy.DecisionState, d domain.Decision) e
 	return nil
 }
 
-// writeFence stores the highest fence applied. A fence that the lock never handed out must
-// leave the map too: after a rollback it would block the earlier version.
+// writeFence stores the highest fence applied. It also removes a fence that the lock never handed
+// out from the map: after a rollback it would block the earlier version.
 func (t *fencedTxn) writeFence(v policy.Verdict) error {
 	s := t.store
 	if err := t.Set(s.doc(Control, controlID(v.Depot)), map[string]any{"fence": v.Fence}, firestore.MergeAll); err != nil {
@@ -122,8 +121,8 @@ func (t *fencedTxn) writeFence(v policy.Verdict) error {
 	return t.Set(s.doc(Control, controlDecisions), fences, firestore.MergeAll)
 }
 
-// decodeFence is the fence in a depot's document, empty without the document. A malformed
-// one is an error: read as none, it would let a cycle that lost its lock decide late.
+// decodeFence is the fence in a depot's document, empty without the document. A malformed one is an
+// error: ignoring it would let a cycle that lost its lock decide late.
 func decodeFence(snap *firestore.DocumentSnapshot) (string, error) {
 	if !snap.Exists() {
 		return "", nil
@@ -135,11 +134,11 @@ func decodeFence(snap *firestore.DocumentSnapshot) (string, error) {
 	return fence, nil
 }
 
-// deletedWarehouses is the field with the times of recent deletions. It is in the document
-// that every decision of the depot reads anyway.
+// deletedWarehouses is the field with the times of recent deletions. Its document is one that every
+// decision of the depot reads anyway.
 const deletedWarehouses = "deletedWarehouses"
 
-// unissued is a fence that no lock hands out. A depot that has applied none may have it.
+// unissued is a fence that no lock hands out. It stands for a depot that has applied none.
 const unissued = "0"
 
 func decodeDeletions(snap *firestore.DocumentSnapshot) (map[domain.WarehouseID]time.Time, error) {
@@ -165,7 +164,7 @@ func decodeDeletions(snap *firestore.DocumentSnapshot) (map[domain.WarehouseID]t
 	return deletions, nil
 }
 
-// outdateDecisions makes every decision expire whose snapshot has the warehouse, once the
+// outdateDecisions makes every decision from a snapshot with the warehouse expire, once the
 // transaction commits. It reads now; the returned function writes.
 func (t *txn) outdateDecisions(warehouse string) (write func() error, err error) {
 	s := t.store
@@ -185,7 +184,7 @@ func (t *txn) outdateDecisions(warehouse string) (write func() error, err error)
 		for _, control := range controls {
 			// The commit's time, to which read times compare.
 			deletions := map[string]any{warehouse: firestore.ServerTimestamp}
-			known, _ := decodeDeletions(control) // what is malformed is for decisions to report
+			known, _ := decodeDeletions(control) // decisions report what is malformed
 			for id, at := range known {
 				if string(id) != warehouse && t.now.Sub(at) > s.assignment.MaxAge+s.assignment.CommitDelay {
 					deletions[string(id)] = firestore.Delete
@@ -193,7 +192,7 @@ func (t *txn) outdateDecisions(warehouse string) (write func() error, err error)
 			}
 			fields := map[string]any{deletedWarehouses: deletions}
 			if !control.Exists() {
-				fields["fence"] = unissued // earlier versions take a document without one for malformed
+				fields["fence"] = unissued // earlier versions reject a document without one
 			}
 			if err := t.Set(control.Ref, fields, firestore.MergeAll); err != nil {
 				return err

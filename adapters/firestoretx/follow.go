@@ -10,10 +10,10 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Sight is what a follower learns at one moment: documents as they are now, and the ids
-// of those that have left what it follows.
+// Sight is what a follower learns at one moment: documents as they are now, and the ids of those
+// that no longer match.
 type Sight[T any] struct {
-	// Whole says that Now is all there is: the first sight after a start.
+	// Whole says that Now has every document: the first sight after a start.
 	Whole     bool
 	Now       []T
 	Gone      []string
@@ -61,7 +61,7 @@ func (s *Store) openOrders() firestore.Query {
 	return s.client.Collection(Orders).Where("status", "in", open)
 }
 
-// FollowActiveMissions follows the missions that are not over.
+// FollowActiveMissions follows the missions that have not ended.
 func (s *Store) FollowActiveMissions(ctx context.Context, seen func(Sight[domain.Mission])) error {
 	return wrap(follow(ctx, s.where(Missions, "status", string(domain.MissionActive)), missionCodec.decode, seen), "follow active missions")
 }
@@ -95,9 +95,9 @@ func (s *Store) FollowWarehouses(ctx context.Context, seen func(Sight[domain.War
 	return wrap(follow(ctx, s.client.Collection(Warehouses).Query, warehouseCodec.decode, seen), "follow warehouses")
 }
 
-// FollowEvents follows the events after since, by the clocks of the State Managers that
-// wrote them. The set only grows: restart it now and then. With sharded events it uses a
-// listener for each 30 shards; each begins with a sight that is Whole.
+// FollowEvents follows the events after since, by the clocks of the State Managers that wrote them.
+// The set only grows, so restart it now and then. With sharded events each 30 shards have a
+// listener, which begins with a sight that is Whole.
 func (s *Store) FollowEvents(ctx context.Context, since time.Time, seen func(Sight[domain.Event])) error {
 	after := func(q firestore.Query) error {
 		return follow(ctx, q.Where("time", ">", since), eventCodec.decode, seen)

@@ -11,14 +11,13 @@ import (
 // handedOverAtOnce bounds the hand-overs of one transaction.
 const handedOverAtOnce = 100
 
-// HandOver lets other depots plan orders that a cycle's area cannot serve in time. refusals
-// has an entry for each order of the list: nil or a *policy.Rejection. If the cycle's fence
-// is refused, the error is a *policy.Rejection and no order changes. Another error is a
-// failure of the store; refusals then covers the orders before it.
+// HandOver lets other depots plan orders that a cycle's area cannot serve in time. refusals has an
+// entry for each order: nil or a *policy.Rejection. If the cycle's fence is refused, the error is a
+// *policy.Rejection and no order changes. Any other error is a failure of the store; refusals then
+// covers the orders before it.
 //
-// Cost: for every 100 orders 4 RPCs, 1 read for each order, for each depot and for the
-// fence, and 2 writes for each order. For the first change of a cycle 1 RPC, 2 reads and 1
-// write more.
+// Cost: for every 100 orders 4 RPCs, a read for each order, each depot and the fence, and 2 writes
+// for each order. The first change of a cycle adds 1 RPC, 2 reads and 1 write.
 func (s *Store) HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error) {
 	for part := range slices.Chunk(h.List, handedOverAtOnce) {
 		some := h

@@ -12,8 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// The documents of the collection of what was learned. A drone's has its id behind the
-// prefix.
+// The documents with what was learned. The id of a drone's is the prefix and the drone's id.
 const (
 	learnedTravel = "travel"
 	learnedDemand = "demand"
@@ -23,7 +22,7 @@ const (
 // maxLearnedDeletes bounds the documents that one transaction deletes.
 const maxLearnedDeletes = 450
 
-// Learned reads all that was learned. A malformed document counts as absent and is listed.
+// Learned reads everything that was learned. A malformed document counts as absent and is listed.
 //
 // Cost: 1 RPC, 2 reads and one for each drone with a past.
 func (s *Store) Learned(ctx context.Context) (l domain.Learned, malformed []error, err error) {
@@ -119,8 +118,8 @@ func (s *Store) SaveLearned(ctx context.Context, before, after domain.Learned) (
 	return saved && err == nil, wrap(err, "save what was learned")
 }
 
-// ForgetLearned forgets all that was learned; only missions that end and orders that come
-// after the given time are learned from.
+// ForgetLearned forgets everything that was learned. Only missions that end, and orders that come,
+// after the given time count from now on.
 func (s *Store) ForgetLearned(ctx context.Context, from time.Time) error {
 	l, _, err := s.Learned(ctx)
 	if err != nil {

@@ -38,9 +38,8 @@ func list[T any](ctx context.Context, s *Store, collection string, page Page, de
 // errFull ends a page early.
 var errFull = errors.New("the page is full")
 
-// listUntil is list with a page that also ends after the first entity for which full is
-// true. It reads a page again, once, if the connection breaks: Google's emulator breaks it
-// when a large page ends early.
+// listUntil is list with a page that also ends after the first entity for which full is true. It
+// retries once if the connection breaks, as Google's emulator does when a large page ends early.
 func listUntil[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), full func(T) bool, conditions ...condition) (Listing[T], error) {
 	listing, err := readPage(ctx, s, collection, page, decode, full, conditions)
 	if status.Code(err) == codes.Unavailable {
@@ -95,8 +94,8 @@ type DroneFilter struct {
 	Legacy bool // only those of an earlier version, which knew no registry
 }
 
-// ListDrones lists drones. No query finds documents of an earlier version, so listing those
-// reads all drones until the page is full.
+// ListDrones lists drones. A listing of legacy drones reads all drones until the page is full,
+// because no query finds them.
 func (s *Store) ListDrones(ctx context.Context, f DroneFilter, page Page) (Listing[domain.Drone], error) {
 	status := equal("status", string(f.Status))
 	if !f.Legacy {
@@ -154,8 +153,8 @@ func (s *Store) ListLedger(ctx context.Context, f LedgerFilter, page Page) (List
 	return list(ctx, s, Decisions, page, ledgerCodec.decode, conditions...)
 }
 
-// maxCyclesBytes is the approximate size at which a page of cycles ends: each cycle lists
-// all waiting orders, and with thousands of them a thousand cycles would be 700 MB.
+// maxCyclesBytes is the approximate size at which a page of cycles ends. Each cycle lists all
+// waiting orders: with thousands of these, a thousand cycles would take 700 MB.
 const maxCyclesBytes = 8 << 20
 
 // ListCycles lists solve cycles; outcome may be empty. A page ends early where cycles

@@ -37,9 +37,9 @@ func (s *Store) RecallMission(ctx context.Context, id domain.MissionID, why stri
 // misplacedMissions bounds how many missions MisplacedStops looks at.
 const misplacedMissions = 1000
 
-// MisplacedStops says, for each ACTIVE mission with a stop ahead for which a decision would
-// be rejected today, what is wrong with it: earlier versions did not compare stops with
-// addresses. It looks at the first 1,000 missions.
+// MisplacedStops describes, for each ACTIVE mission, a stop ahead that would be rejected in a
+// decision today. Earlier versions did not compare stops with addresses. It looks at the first
+// 1,000 missions.
 //
 // Cost: 2 RPCs and one for every 300 orders; a read for each mission, order and warehouse.
 func (s *Store) MisplacedStops(ctx context.Context) (map[domain.MissionID]string, error) {
@@ -80,8 +80,7 @@ func (s *Store) MisplacedStops(ctx context.Context) (map[domain.MissionID]string
 	return misplaced, nil
 }
 
-// unlessMalformed drops an error that only names malformed documents beside those that a
-// list has.
+// unlessMalformed drops an error that only names malformed documents.
 func unlessMalformed(err error) error {
 	if _, malformed := errors.AsType[*MalformedError](err); malformed {
 		return nil

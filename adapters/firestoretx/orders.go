@@ -115,8 +115,8 @@ func (s *Store) changeForReason(ctx context.Context, id domain.OrderID, why stri
 }
 
 // changeOrder runs decide on an order in one transaction, with its drone and mission if
-// needsBinding says so. If a rejection comes with a change, the note that records it, the
-// note is committed and the rejection returned.
+// needsBinding says so. A rejection may come with a note that records it; then the note is
+// committed and the rejection returned.
 func (s *Store) changeOrder(ctx context.Context, id domain.OrderID,
 	needsBinding func(*domain.Order) bool,
 	decide func(*domain.Order, *policy.Binding, time.Time) (policy.Change, error)) error {

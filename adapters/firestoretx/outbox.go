@@ -13,9 +13,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// OwedCommands lists the missions that owe their drone a message: a command that was never
-// published, even if the mission is over, or a revocation. It leaves missions younger than
-// grace to their assigner. Beside an error it returns all that could be read.
+// OwedCommands lists the missions with a message for their drone: a command that was never
+// published, even if the mission has ended, or a revocation. Missions younger than grace are left
+// to their assigner. Beside an error it returns everything that could be read.
 //
 // Cost: 2 RPCs, a read per mission returned or left to others.
 func (s *Store) OwedCommands(ctx context.Context, grace time.Duration) ([]domain.Mission, error) {
@@ -33,11 +33,11 @@ func decodeOwing(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
 	return m, err
 }
 
-// MarkCommandsPublished records that owed messages were sent. What a mission has come to
-// owe since stays owed.
+// MarkCommandsPublished records that owed messages were sent. A message that became due since then
+// stays owed.
 //
-// Cost: 1 RPC for all, guarded by the published versions. If a mission was written since, a
-// transaction of 3 RPCs and a read for each mission more.
+// Cost: 1 RPC for all, guarded by the published versions. If a mission was written since, it takes
+// another transaction of 3 RPCs and a read for each mission.
 func (s *Store) MarkCommandsPublished(ctx context.Context, missions []domain.Mission) error {
 	if len(missions) == 0 {
 		return nil // Firestore refuses an empty commit
@@ -96,7 +96,7 @@ func (t *txn) markPublished(published []domain.Mission) error {
 	return nil
 }
 
-// paid reports whether the published message is what the stored mission owes. Commands
+// paid reports whether the published message is the one that the stored mission owes. Commands
 // differ by expiry; all revocations are alike.
 func paid(stored, published domain.Mission) bool {
 	if stored.Revoked() {

@@ -44,8 +44,8 @@ const (
 // Now is the time by the store's clock, which simulations replace.
 func (s *Store) Now() time.Time { return s.now() }
 
-// PastAt reads the fleet as it was at a time, or at the beginning of that minute if it is
-// long ago. The error wraps ErrNotKept if Firestore does not know.
+// PastAt reads the fleet as it was at a time, or at the beginning of that minute if it is over an
+// hour ago. The error wraps ErrNotKept if Firestore no longer knows.
 //
 // Cost: 9 RPCs; a read per document returned.
 func (s *Store) PastAt(ctx context.Context, at time.Time) (Past, error) {

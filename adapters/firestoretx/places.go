@@ -18,14 +18,14 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// placeForm is how one kind of place is stored, or of what else operators keep in files.
+// placeForm is how one kind of place, drone or drone type is stored.
 type placeForm[P any] struct {
 	kind       domain.PlaceKind
 	collection string
 	codec      codec[P]
 	decode     func(*firestore.DocumentSnapshot) (P, error)
-	// moves reports whether a change takes the place from where drones are sent to; nil if
-	// none does.
+	// moves reports whether a change moves the place away from where drones are sent to. It is nil
+	// for kinds that drones are not sent to.
 	moves func(s *Store, before, after P) bool
 }
 
@@ -59,9 +59,9 @@ func (s *Store) ApplyDepot(ctx context.Context, d domain.Depot, c Change) (domai
 	return applyPlace(ctx, s, depotForm, string(d.ID), d, c)
 }
 
-// ApplyWarehouse does for a warehouse what ApplyDepot does for a depot. One that active
-// missions still fly to is not moved; the move of another makes decisions from older
-// snapshots expire, as its deletion does.
+// ApplyWarehouse does for a warehouse what ApplyDepot does for a depot. It refuses to move one that
+// active missions still fly to. Moving any other makes decisions from older snapshots expire, as
+// deleting it does.
 //
 // Cost: as ApplyDepot; for a move as DeleteWarehouse.
 func (s *Store) ApplyWarehouse(ctx context.Context, w domain.Warehouse, c Change) (domain.PlaceChange, error) {
@@ -106,16 +106,15 @@ func applyPlace[P any](ctx context.Context, s *Store, form placeForm[P], id stri
 	return done, wrap(err, "%s %s", form.kind, id)
 }
 
-// reading is what a change of a place is judged by.
+// reading is the input of a change of a place.
 type reading struct {
 	snaps []*firestore.DocumentSnapshot
 	ask   ask
 	now   time.Time
 }
 
-// changePlace does what judge says about a place's document and others that it names, and
-// records it. It first asks judge without a transaction, which would lock all that judge
-// reads.
+// changePlace applies what judge decides about a place's document and related ones, and records it.
+// It first asks judge outside a transaction, which would lock everything that judge reads.
 func (s *Store) changePlace(ctx context.Context, c Change, judge func(reading) (domain.PlaceChange, func(*txn) error, error),
 	refs ...*firestore.DocumentRef) (done domain.PlaceChange, _ error) {
 	snaps, err := s.client.GetAll(ctx, refs)
@@ -160,7 +159,7 @@ func (s *Store) checkUnvisited(ask ask, id string) error {
 	return policy.CheckUnused(domain.PlaceWarehouse, id, users)
 }
 
-// differences says for each field that differs what it was and what it becomes.
+// differences lists each field that differs, with its old and new value.
 func (c codec[T]) differences(before, after T) (fields []string) {
 	for _, f := range c {
 		if was, is := f.get(&before), f.get(&after); !reflect.DeepEqual(was, is) {
@@ -170,7 +169,7 @@ func (c codec[T]) differences(before, after T) (fields []string) {
 	return fields
 }
 
-// described says what each field holds that is given.
+// described lists each given field with its value.
 func (c codec[T]) described(v T, format string) (fields []string) {
 	for _, f := range c {
 		is := f.get(&v)
@@ -211,10 +210,10 @@ func storedText(v any) string {
 // ask runs a query, inside or outside a transaction.
 type ask func(firestore.Query) *firestore.DocumentIterator
 
-// DeleteDepot deletes a depot that nothing refers to, and records it. Drones refer to their
-// home; open orders need the only depot. The transaction reads the references. A new one
-// either is seen, or refers to a depot that no longer exists, as ApplyDrone notices. A later
-// order waits, as in a fleet without a depot.
+// DeleteDepot deletes a depot that nothing refers to, and records it. Drones refer to their home;
+// open orders need the last depot. The transaction reads the references. A new reference is either
+// seen or names a depot that no longer exists, as ApplyDrone notices. A later order waits, as in a
+// fleet without a depot.
 //
 // Cost: 10 RPCs, 2 writes; up to 48 reads.
 func (s *Store) DeleteDepot(ctx context.Context, id domain.DepotID, c Change) (domain.PlaceChange, error) {
@@ -235,10 +234,10 @@ func (s *Store) DeleteDepot(ctx context.Context, id domain.DepotID, c Change) (d
 
 // DeleteWarehouse deletes a warehouse that no active mission visits, and records it. The
 // transaction reads the missions. It also marks the documents that decisions read, so that
-// a decision from a snapshot with the warehouse expires.
+// decisions from a snapshot with the warehouse expire.
 //
-// Cost: 8 RPCs and 3 writes and 1 for each depot; 3 reads, 2 for each active mission and
-// for each depot.
+// Cost: 8 RPCs; 3 writes and 1 for each depot; 3 reads, and 2 for each active mission and each
+// depot.
 func (s *Store) DeleteWarehouse(ctx context.Context, id domain.WarehouseID, c Change) (domain.PlaceChange, error) {
 	return deletePlace(ctx, s, warehouseForm, string(id), c, func(ask ask) ([]string, error) { return s.visitors(ask, id) }, (*txn).outdateDecisions)
 }
@@ -249,7 +248,7 @@ func (s *Store) visitors(ask ask, id domain.WarehouseID) (names []string, err er
 	err = each(ask(s.where(Missions, "status", string(domain.MissionActive))), func(doc *firestore.DocumentSnapshot) error {
 		m, err := missionCodec.decode(doc)
 		if err != nil {
-			return nil // its route is not known; where missions are listed it is named
+			return nil // its route is not known; lists of missions name it
 		}
 		for _, stop := range m.StopsAhead() {
 			if name := fmt.Sprintf("mission %s (order %s, drone %s)", m.ID, stop.OrderID, m.DroneID); stop.WarehouseID == id && !slices.Contains(names, name) {

@@ -201,8 +201,8 @@ func one[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*fi
 	return decode(snap)
 }
 
-// many reads entities by id in one call; those that do not exist are left out. So are ids
-// that no document can have, for which Firestore would refuse the whole call.
+// many reads entities by id in one call and leaves out those that do not exist. It also leaves out
+// ids that no document can have, for which Firestore would refuse the whole call.
 func many[ID ~string, T any](ctx context.Context, s *Store, collection string, ids []ID, decode func(*firestore.DocumentSnapshot) (T, error)) ([]T, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return domain.CheckDocumentID(string(id)) != nil })
 	if len(ids) == 0 {

@@ -15,10 +15,10 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// What operators do to messages, locks and alerts is recorded here.
+// Records of what operators do to messages, locks and alerts.
 
-// maxDiscardedPayload bounds the bytes kept of a payload. With all the attributes that
-// a message may have, the document stays below Firestore's 1 MiB.
+// maxDiscardedPayload bounds the bytes kept of a payload. Even with all the attributes that a
+// message may have, the document stays below Firestore's 1 MiB.
 const maxDiscardedPayload = 512 << 10
 
 // RecordDiscard records that an operator discards a message, with the time and as much of
@@ -98,8 +98,8 @@ func (s *Store) CountRefusals(ctx context.Context, r domain.Refusal) error {
 	return wrap(err, "refusals %s", r.ID)
 }
 
-// decideRefusal records what became of a refused message. One without a record, such as
-// of an earlier version, gets none.
+// decideRefusal records what became of a refused message. A message without a record, for example
+// from an earlier version, gets none.
 func (s *Store) decideRefusal(ctx context.Context, topic, messageID string, outcome domain.RefusalOutcome, by string, at time.Time) error {
 	changed := refusalCodec.updates(domain.Refusal{}, domain.Refusal{Outcome: outcome, DecidedBy: by, DecidedAt: at})
 	_, err := s.doc(Refusals, string(domain.RefusalIDFor(topic, messageID))).Update(ctx, changed)
@@ -128,8 +128,7 @@ func (s *Store) LetterRecords(ctx context.Context, topics []string, messageID st
 	return replays, discards, err
 }
 
-// RecordLockBreak stores that an operator breaks a lock, at this moment. The record
-// is kept for ever; there are few.
+// RecordLockBreak stores that an operator breaks a lock at this moment. The record never expires.
 //
 // Cost: 1 RPC, 1 write.
 func (s *Store) RecordLockBreak(ctx context.Context, b domain.LockBreak) error {

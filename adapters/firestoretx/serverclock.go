@@ -6,12 +6,12 @@ import "time"
 // local clock may be off by any amount and may be set at any time.
 type serverClock struct {
 	now func() time.Time // the local clock
-	// At the last answer the server's clock showed between earliest and latest,
-	// and the local one local.
+	// When the local clock showed local, at the last answer, the server's showed a time between
+	// earliest and latest.
 	earliest, latest, local time.Time
 }
 
-// trustFor is how long, by the local clock, an answer may judge reports.
+// trustFor is how long, by the local clock, reports may be judged by an answer.
 const trustFor = 10 * time.Second
 
 // heard notes a time in the server's answer to a call that began when the local
@@ -48,8 +48,8 @@ func (c serverClock) later(now time.Time) time.Time {
 	return now
 }
 
-// longestBetween is the longest time that may lie between two readings of the local clock.
-// The monotonic part stands still while the machine sleeps; the wall clock does not.
+// longestBetween is the longest time that may lie between two readings of the local clock. The
+// monotonic reading stops while the machine sleeps; the wall clock does not.
 func longestBetween(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }

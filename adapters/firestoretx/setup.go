@@ -10,9 +10,9 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Setup creates depots, warehouses and drones for tests and simulations, without a record.
-// The drones are as an earlier version left them: nobody has registered them. Existing ones
-// keep their state and take the properties given here.
+// Setup creates depots, warehouses and drones for tests and simulations, without a record. Like
+// drones of an earlier version, these drones are not registered. Existing ones keep their state and
+// take the given properties.
 func (s *Store) Setup(ctx context.Context, depots []domain.Depot, warehouses []domain.Warehouse, drones []domain.Drone) error {
 	if len(depots) > 0 {
 		defer s.depots.keep(nil)
@@ -58,8 +58,8 @@ func (s *Store) setupDrones(ctx context.Context, drones []domain.Drone) error {
 	return wrap(err, "set up drones")
 }
 
-// RecordQuietCycles adds n cycles without orders to the number of the area, and stores the
-// latest of them in place of the one before.
+// RecordQuietCycles adds n to the area's count of cycles without orders, and replaces the latest of
+// them.
 //
 // Cost: 1 RPC, 1 write.
 func (s *Store) RecordQuietCycles(ctx context.Context, latest domain.Cycle, n int) error {

@@ -31,13 +31,12 @@ func (r *SweepResult) add(more SweepResult) {
 	r.OrdersAdopted += more.OrdersAdopted
 }
 
-// Sweep handles what no message reports: silent drones, stalled missions, and orders past
-// their deadline or without a planning depot. It queries by status alone, which needs no
-// index on a time. One failure does not stop the rest; the errors are joined.
+// Sweep handles what no message reports: silent drones, stalled missions, and orders past their
+// deadline or without a planning depot. It queries by status alone, which needs no index on a time.
+// One failure does not stop the rest; the errors are joined.
 //
-// holds, if not nil, is asked after each reading of the clock. Once it returns false
-// nothing more changes and the error is ErrClockSet: a clock set forward makes every drone
-// look silent.
+// holds, if not nil, is called after each reading of the clock. Once it returns false, nothing more
+// changes and the error is ErrClockSet: a clock set forward would make every drone look silent.
 func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, error) {
 	if holds == nil {
 		holds = func() bool { return true }
@@ -117,8 +116,8 @@ func (s *Store) sweepOrders(ctx context.Context, holds func() bool) (result Swee
 	return result, errors.Join(errs...)
 }
 
-// sweepAtOnce bounds the concurrent transactions of a sweep. After an outage thousands are
-// due; one by one they would delay silent drones and owed commands by minutes.
+// sweepAtOnce bounds the concurrent transactions of a sweep. After an outage thousands are due; one
+// at a time they would delay silent drones and owed commands by minutes.
 const sweepAtOnce = 16
 
 // sweepEach sweeps independent entities concurrently, until ctx ends.
@@ -143,8 +142,8 @@ func sweepEach[T any](ctx context.Context, due []T, sweep func(T) (SweepResult, 
 	return sum, errors.Join(some(errs), ctx.Err())
 }
 
-// maxErrors is how many failures of one kind an error lists. In an outage thousands
-// are alike, and a log line cannot hold them.
+// maxErrors is how many failures of one kind an error lists. In an outage thousands are alike, too
+// many for a log line.
 const maxErrors = 10
 
 // some joins the first errors and counts the rest.
@@ -156,9 +155,9 @@ func some(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// glance reads every bound drone with its mission, without orders or a transaction: few
-// bindings are due. unflown are the ACTIVE missions that hold no drone. Beside an error it
-// returns all that can be decoded.
+// glance reads every bound drone with its mission, but no orders and without a transaction, because
+// few bindings are due. unflown are the ACTIVE missions that hold no drone. Beside an error it
+// returns everything that can be decoded.
 //
 // Cost: 3 RPCs, a read per ACTIVE mission, bound drone and drone on its way home.
 func (s *Store) glance(ctx context.Context) (bindings []policy.Binding, unflown []domain.Mission, _ error) {
@@ -196,7 +195,7 @@ func (s *Store) glance(ctx context.Context) (bindings []policy.Binding, unflown 
 	return bindings, unflown, errors.Join(errs...)
 }
 
-// sweepOne changes what judge says of the present state, which may have changed since it
+// sweepOne applies what judge decides on the present state, which may have changed since the entity
 // was found due.
 func (s *Store) sweepOne(ctx context.Context, holds func() bool, judge func(*txn) (policy.Change, error)) (change policy.Change, err error) {
 	err = s.transact(ctx, nil, func(t *txn) (err error) {

@@ -7,10 +7,10 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// TelemetryApplier commits the reports of many drones together. It caches each drone's
-// binding as its last commit left it. The next report of a drone that only moved or
-// changed its status then needs no read: one commit, guarded by the document's version.
-// A change to a mission or an order, or a failed guard, takes a transaction.
+// TelemetryApplier commits the reports of many drones together. It caches each drone's binding as
+// of its last commit. A next report that only moves the drone or changes its status then needs no
+// read: one commit, guarded by the document's version. A change to a mission or an order, or a
+// failed guard, takes a transaction.
 //
 // An applier is not safe for concurrent use. Give each shard of drones its own, so that
 // a process never conflicts with itself.
@@ -26,19 +26,18 @@ func (s *Store) NewTelemetryApplier() *TelemetryApplier {
 	return &TelemetryApplier{store: s, known: bindingCache{}, ended: endedCache{}, server: serverClock{now: s.now}}
 }
 
-// Apply folds reports, in the order of their timestamps, into their drones. It returns
-// one error per report, in the order of reports: nil when its effect is committed, a
-// *policy.Rejection when it changes nothing, or the failure that kept it from
-// committing. A failure of one drone's document does not touch the others. Only the
-// server's clock decides whether a report is too far ahead.
+// Apply folds reports into their drones, in the order of their timestamps. It returns one error per
+// report, in the order of reports: nil when its effect is committed, a *policy.Rejection when it
+// changes nothing, otherwise the failure. A failure of one drone's document does not affect the
+// others. Only the server's clock decides whether a report is too far ahead.
 //
-// Each phase takes verdicts and returns new ones; none changes what it was given.
+// Each phase takes verdicts and returns new ones; none changes its input.
 //
-// Cost: 1 RPC, and a write per drone and event, when nothing but drones changed;
-// otherwise a transaction of 3 RPCs, or 5 when a bound drone's mission must be read. A
-// report that may be too far ahead takes such a transaction, at most every ten seconds
-// while no other call shows the server's time. Late evidence about an ended mission
-// takes a transaction per report, unless the cached mission shows that it proves nothing.
+// Cost: if only drones changed, 1 RPC and a write per drone and event; otherwise a transaction of 3
+// RPCs, or 5 if a bound drone's mission must be read. A report that may be too far ahead takes such
+// a transaction, at most every ten seconds while no other call shows the server's time. Late
+// evidence about an ended mission takes a transaction per report, unless the cached mission shows
+// that it proves nothing.
 func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry) []error {
 	drones := gather(reports)
 	refused, changes, unread := a.foldCached(drones)
@@ -66,8 +65,7 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 	return true
 }
 
-// Forget drops drones and missions that no report has named for a while; call it now
-// and then.
+// Forget drops drones and missions that no report has named for a while. Call it now and then.
 func (a *TelemetryApplier) Forget() {
 	now := a.store.now()
 	a.known.evict(now)
