@@ -16,8 +16,8 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Audit prints the history of one entity: its current state, its route, and each
-// change with its time, cause and reason, in order.
+// Audit prints the history of one entity: its current state, its route, and each change in order,
+// with its time, cause and reason.
 func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
 	s, err := d.tell(ctx, subject, id)
 	if err != nil {
@@ -177,14 +177,14 @@ func sayDrone(say sayFunc, x domain.Drone) {
 // has no position and no time.
 func sayOrder(say sayFunc, o domain.Order) bool {
 	if o.CreatedAt.IsZero() && o.Status == domain.OrderCancelled {
-		say("Order %s: %s before it arrived; what it asked for is not known", o.ID, o.Status)
+		say("Order %s: %s before it arrived; its content is unknown", o.ID, o.Status)
 		return false
 	}
 	say("Order %s: %s, %s %s to %s, created %s, due %s UTC", o.ID, o.Status, priority(o), o.ProductType, degrees(o.Delivery), stamp(o.CreatedAt), stamp(o.Deadline))
 	if o.AssignedMissionID != "" {
 		releasing := ""
 		if o.Releasing {
-			releasing = ", which lets it go when the drone names its new revision"
+			releasing = ", which releases it when the drone names the new revision"
 		}
 		say("  drone %s, mission %s%s", o.AssignedDroneID, o.AssignedMissionID, releasing)
 	}
@@ -262,8 +262,8 @@ func alsoHandedOver(n int) string {
 	return fmt.Sprintf(", %d handed over to other depots", n)
 }
 
-// alsoChanged names the missions that a cycle changed under way, how many orders it took from
-// them, and those without orders; "" if there are none.
+// alsoChanged describes the missions that a cycle amended, how many orders it took from them, and
+// those without orders; "" if there are none.
 func alsoChanged(c domain.Cycle) (also string) {
 	switch {
 	case c.Exchanged > 0:
@@ -285,7 +285,7 @@ func sayMission(say sayFunc, m domain.Mission) {
 		say("  flies revision %d, amended %s UTC", m.RouteRevision, stamp(m.AmendedAt))
 	}
 	if a := m.Amendment; a != nil {
-		say("  revision %d of decision %s is not named by the drone: adds %s, takes away %s", a.Revision, a.DecisionID,
+		say("  the drone has not named revision %d of decision %s, which adds %s, takes away %s", a.Revision, a.DecisionID,
 			cmp.Or(joined(a.AddedIDs), "nothing"), cmp.Or(joined(a.ReleasedIDs), "nothing"))
 	}
 	if !m.RecalledAt.IsZero() {
@@ -340,7 +340,7 @@ func (s story) printUnserved(d *Desk) error {
 	return t.flush()
 }
 
-// printUsers prints who needs a place now, as many as a refusal to delete it names.
+// printUsers prints the users of a place, as many as a refusal to delete it names.
 func (s story) printUsers(d *Desk) {
 	for i, user := range s.users {
 		if i == policy.MaxUsersNamed {
@@ -358,13 +358,12 @@ type line struct {
 	what, related string
 }
 
-// printLines prints the steps in order. Related entities have a line of their own because
-// ids are long.
+// printLines prints the steps in order. Related entities have their own line, because ids are long.
 func (s story) printLines(d *Desk) error {
 	lines := s.lines()
 	fmt.Fprintln(d.Out)
 	if len(lines) == 0 {
-		fmt.Fprintln(d.Out, "No change is recorded; old events are deleted.")
+		fmt.Fprintln(d.Out, "No changes are recorded; old events may have been deleted.")
 		return nil
 	}
 	t := d.table("TIME (UTC)", "CAUSE", "WHAT HAPPENED")
@@ -377,8 +376,8 @@ func (s story) printLines(d *Desk) error {
 	return t.flush()
 }
 
-// lines merges decisions into the events: each before its effects, and one without
-// effects at its own time.
+// lines merges decisions into the events. A decision comes before its effects, and one without
+// effects comes at its own time.
 func (s story) lines() []line {
 	var lines []line
 	ledger := slices.Clone(s.ledger)
@@ -507,8 +506,8 @@ func shown(v any) any {
 	return v
 }
 
-// related names the entities that an event belongs to, except the subject of the story,
-// the event's own entity and decisions that have a line of their own.
+// related names the entities that an event belongs to. It leaves out the subject of the story, the
+// event's own entity, and decisions with a line of their own.
 func (s story) related(e domain.Event) string {
 	var parts []string
 	name := func(kind Subject, id string) {

@@ -17,18 +17,18 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// ServicePatience is how long to wait for dead letters: unlike emulators, the real
-// service may at first return none although there are some.
+// ServicePatience is how long to wait for dead letters. Unlike emulators, the real service may at
+// first return none although there are some.
 const ServicePatience = 3 * time.Second
 
-// ServiceReviewBytes bounds the dead letters of a topic that a State Manager reviews at
-// once. A response holds each letter twice, as text and in base64, and a letter may be as
-// large as a message, so an unbounded request could exhaust its memory.
+// ServiceReviewBytes bounds the dead letters of a topic that a State Manager reviews at once. A
+// response holds each letter twice, as text and in base64, so an unbounded request could exhaust
+// the memory.
 const ServiceReviewBytes = 8 << 20
 
-// Commands changes the fleet for one operator, from the command line or the HTTP API.
-// Each command records the reason and who asked, in the events of the change or in a
-// record of its own. It returns a *policy.Rejection if the fleet's rules refuse it.
+// Commands changes the fleet for one operator, from the command line or the HTTP API. Each command
+// records the reason and the person, in the events of the change or in a record of its own. It
+// returns a *policy.Rejection if a policy refuses it.
 //
 // Cost: a change of one entity takes 4 RPCs, 2 reads and 2 writes unless its comment says
 // otherwise.
@@ -42,16 +42,16 @@ type Commands struct {
 	// ReviewBytes bounds the dead letters held at once per topic; default
 	// pubsubio.MaxReviewBytes. See ServiceReviewBytes.
 	ReviewBytes int
-	// By names who asks, in at most domain.MaxActorRunes printable characters. It is
-	// required for every change: the audit names it.
+	// By names the person, in at most domain.MaxActorRunes printable characters. Every change
+	// requires it for the audit.
 	By string
 }
 
 // Changed is an entity after a command.
 type Changed[E any] struct {
 	Now E
-	// Already says that the entity was in this state before, so nothing was changed or
-	// recorded. A caller that lost an answer may therefore repeat the command.
+	// Already says that the entity was in this state before, so nothing was changed or recorded. It
+	// makes commands safe to repeat after a lost answer.
 	Already bool
 }
 
@@ -68,9 +68,8 @@ func (c Commands) ReleaseOrder(ctx context.Context, id domain.OrderID, reason st
 	})
 }
 
-// CancelOrder cancels an order that no drone carries yet; State Managers revoke the
-// mission of an assigned one. A cancelled one stays as it is. It is rejected if it is too
-// late.
+// CancelOrder cancels an order that is not aboard a drone. State Managers revoke the mission of an
+// assigned one. A cancelled order stays as it is; a late cancellation is rejected.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes; 2 more RPCs for an assigned order.
 func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
@@ -135,8 +134,8 @@ func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason stri
 	return command(ctx, c, "drone", id, reason, c.Store.ClearDrone, c.Store.Drone, already[domain.Drone](policy.ReasonNotEmergency))
 }
 
-// GroundDrone keeps a drone from new missions, whatever it reports; what it flies it
-// finishes. A grounded one stays as it is.
+// GroundDrone keeps a drone from new missions, whatever it reports. It finishes its current
+// mission. A grounded drone stays as it is.
 func (c Commands) GroundDrone(ctx context.Context, id domain.DroneID, reason string) (Changed[domain.Drone], error) {
 	return command(ctx, c, "drone", id, reason, c.Store.GroundDrone, c.Store.Drone, already[domain.Drone](policy.ReasonAlreadyGrounded))
 }
@@ -147,18 +146,18 @@ func (c Commands) ReleaseDrone(ctx context.Context, id domain.DroneID, reason st
 	return command(ctx, c, "drone", id, reason, c.Store.ReleaseDrone, c.Store.Drone, already[domain.Drone](policy.ReasonNotGrounded))
 }
 
-// RecallMission has a mission given up. What is aboard is delivered; once nothing is, the
-// drone is told to leave the mission, and when it has left it, the remaining orders are
-// PENDING again. A recalled one stays as it is.
+// RecallMission makes a drone give up its mission. Parcels aboard are delivered first; then the
+// drone is told to leave the mission. When it has left, the remaining orders are PENDING again. A
+// recalled mission stays as it is.
 //
 // Cost: 6 RPCs, 4 reads and 1 for each order, 3 writes.
 func (c Commands) RecallMission(ctx context.Context, id domain.MissionID, reason string) (Changed[domain.Mission], error) {
 	return command(ctx, c, "mission", id, reason, c.Store.RecallMission, c.Store.Mission, already[domain.Mission](policy.ReasonAlreadyRecalled))
 }
 
-// BreakLock ends the lock of a key, whoever holds it, and returns what it was; nil if it
-// was free. The break is recorded before it is made. The fence counter stays, so the next
-// holder gets a higher fence and the former holder's decisions are refused.
+// BreakLock ends the lock of a key, whoever holds it, and returns it; nil if it was free. It
+// records the break first. The fence counter stays, so the next holder gets a higher fence and the
+// former holder's decisions are refused.
 //
 // Cost: 4 RPCs, 1 read, 2 writes.
 func (c Commands) BreakLock(ctx context.Context, key, reason string) (*lock.Info, error) {
@@ -192,13 +191,13 @@ func CheckLockKey(key string) error {
 	return nil
 }
 
-// already says that an entity is in the wanted state if a change of it is refused as reason.
+// already says that an entity is in the wanted state if its change is refused for the reason.
 func already[E any](reason policy.Reason) func(policy.Reason, E) bool {
 	return func(refused policy.Reason, _ E) bool { return refused == reason }
 }
 
-// command changes one entity. done reports, from a rejection and the entity, whether the
-// entity was already in the wanted state.
+// command changes one entity. done reports, from a rejection and the entity, whether the entity was
+// already in the wanted state.
 func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id ID, reason string,
 	do func(context.Context, ID, string) error, read func(context.Context, ID) (E, error), done func(policy.Reason, E) bool) (Changed[E], error) {
 	if err := checkID(kind, string(id)); err != nil {
@@ -222,8 +221,7 @@ func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id
 	return Changed[E]{Now: now, Already: rejected}, nil
 }
 
-// about adds the subject of a failed change to its error. A rejection names its id
-// itself.
+// about adds the subject of a failed change to its error. A rejection already names its subject.
 func about(kind, id string, err error) error {
 	if _, rejected := policy.ReasonOf(err); rejected {
 		return fmt.Errorf("%s %w", kind, err)

@@ -28,8 +28,7 @@ type LetterFilter struct {
 	// All says that every letter is meant. A replay requires it unless topic, reason or
 	// ids select letters.
 	All bool
-	// Partial accepts missing ids, for a caller that repeats a request whose answer was
-	// lost.
+	// Partial accepts missing ids, for a caller that repeats a request after a lost answer.
 	Partial bool
 }
 
@@ -43,8 +42,8 @@ func (f LetterFilter) topics() ([]string, error) {
 	return []string{f.Topic}, nil
 }
 
-// CheckChoice returns an error for a filter without id, topic and reason, for commands
-// that must not apply to every letter by mistake.
+// CheckChoice refuses a filter without id, topic and reason, for commands that must not apply to
+// every letter by mistake.
 func (f LetterFilter) CheckChoice() error {
 	if !f.selects() {
 		return errNoChoice
@@ -54,8 +53,7 @@ func (f LetterFilter) CheckChoice() error {
 
 func (f LetterFilter) selects() bool { return f.Topic != "" || f.Reason != "" || len(f.IDs) > 0 }
 
-// CheckAll returns an error for the filter of a replay that neither selects letters nor
-// says that it means all, or does both.
+// CheckAll refuses the filter of a replay that neither selects letters nor sets All, or does both.
 func (f LetterFilter) CheckAll() error {
 	switch {
 	case !f.All && !f.selects():
@@ -88,8 +86,8 @@ func (f LetterFilter) choose(reviews []*pubsubio.Review) (found []foundLetter, m
 	return found, false
 }
 
-// letterCursor is where a letter stands among all: in the order in which the original
-// messages were published. Pub/Sub numbers messages.
+// letterCursor is the position of a letter in a list: by the publish time of its original message,
+// then its topic and id. Pub/Sub numbers messages.
 type letterCursor struct {
 	at        time.Time
 	topic, id string
@@ -128,7 +126,7 @@ type foundLetter struct {
 	review *pubsubio.Review
 }
 
-// Letters is the dead letters that were found.
+// Letters are the dead letters that were found.
 type Letters struct {
 	Resolved int // how many were replayed or discarded
 	// Missing lists the requested ids that were not found: already resolved, held by
@@ -192,11 +190,10 @@ func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Lett
 	return letters, err
 }
 
-// ReplayDeadLetters publishes the original messages of the selected letters again, in
-// their original order, and deletes each letter once the server has its message. It
-// returns the letters even if some could not be replayed; a letter that lacks a part of
-// its message cannot. A repeated replay finds nothing. Each replay is recorded in the
-// store with the message's old and new id.
+// ReplayDeadLetters publishes the original messages of the selected letters again, in their
+// original order. It deletes each letter once the server has its message, and records the replay
+// with the old and new id. It returns the letters even if some could not be replayed; a letter that
+// lacks a part of its message cannot. A repeated replay finds nothing.
 //
 // Cost: 2 RPCs, 2 writes for each letter, besides what Pub/Sub costs.
 func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
@@ -244,10 +241,9 @@ func subjectOf(topic string, l pubsubio.DeadLetter) (subject, id string) {
 	return "", ""
 }
 
-// DiscardDeadLetters deletes the selected letters permanently. Before a letter is
-// deleted, it is recorded in the store with the reason and who asked. It returns the
-// letters even if some could not be discarded. A repeated discard finds nothing, or
-// letters that are already recorded.
+// DiscardDeadLetters deletes the selected letters permanently. It first records each letter in the
+// store with the reason and the person. It returns the letters even if some could not be discarded.
+// A repeated discard finds nothing, or letters that are already recorded.
 //
 // Cost: 2 RPCs and 2 writes for each letter, besides Pub/Sub.
 func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string) (letters Letters, err error) {
@@ -269,7 +265,7 @@ func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why st
 	})
 }
 
-// discardOf returns the record of a letter, also of one that no State Manager wrote.
+// discardOf returns the record of a letter, even of one that no State Manager wrote.
 func discardOf(topic string, l pubsubio.DeadLetter) domain.Discard {
 	d := domain.Discard{
 		ID: domain.DiscardIDFor(topic, l.MessageID), Topic: topic, MessageID: l.MessageID, OrderingKey: l.OrderingKey,
@@ -437,11 +433,9 @@ func size(l pubsubio.DeadLetter) string {
 	return fmt.Sprint(len(l.Data))
 }
 
-// letterJSON is the JSON form of a dead letter. Replayed says that its message was
-// published again and the letter deleted, Discarded that the letter was recorded and
-// deleted. Data is the payload in base64, Text the same as text if it is valid text.
-// OriginalBytes and AttributesDropped are set if the letter does not hold the whole
-// message and so cannot be replayed.
+// letterJSON is the JSON form of a dead letter. Replayed and Discarded say that it was resolved and
+// deleted. Data is the payload in base64, and Text the same if it is valid text. OriginalBytes and
+// AttributesDropped are set if the letter lacks a part of its message and so cannot be replayed.
 type letterJSON struct {
 	Topic       string            `json:"topic"`
 	MessageID   string            `json:"messageId"`

@@ -561,7 +561,7 @@ func TestDeadLetters_ShowWhatBecameOfAMessage(t *testing.T) {
 		return err
 	})
 	b.expect(show(first), "replayed as message "+second, "Message "+second+" of orders was refused", "replayed as message ",
-		" of orders was not refused as far as is known.\n", "  audit order O1 tells what came of it\n")
+		" of orders has no record of a refusal.\n", "  audit order O1 tells what came of it\n")
 	b.says(b.desk.DiscardDeadLetters(ctx, operator.LetterFilter{IDs: []string{noise}}, "an exercise", false))
 	b.expect(show(noise), "Message "+noise+" of orders was refused: MALFORMED_DOCUMENT", "discarded at ", " UTC by ann@example.org because an exercise\n")
 	for _, id := range []string{"", "none"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/terminal"
 )
 
-// Desk implements the operators' commands of the command line: it prints what Commands or the
-// store return.
+// Desk implements the operators' commands of the command line. It prints what Commands or the store
+// return.
 type Desk struct {
 	Commands
 	// Now is the fleet's clock, for times like "3s ago".
@@ -72,7 +72,8 @@ func (t *table) flush() error {
 	return err
 }
 
-// printPage prints a page of a collection, with notes below the table, or none if it is empty.
+// printPage prints a page of a collection with notes below the table; if it is empty, it prints
+// none.
 func printPage[E, J any](d *Desk, collection, none string, l firestoretx.Listing[E], form func(E) J, header []string, row func(E) []string, notes ...string) error {
 	if d.JSON {
 		return d.printJSON(entity.Page(collection, entity.Each(l.Items, form), l.Next, l.Malformed))
@@ -95,8 +96,8 @@ func printPage[E, J any](d *Desk, collection, none string, l firestoretx.Listing
 	return nil
 }
 
-// footer prints how to get the page of a collection after the one that ended with last,
-// if there is one, and which documents were left out.
+// footer prints how to get the next page, if there is one, and which documents were left out. last
+// is the id that this page ended with.
 func (d *Desk) footer(collection, last string, malformed []error) {
 	if last != "" {
 		d.say("There are more; give --cursor=%s", entity.Cursor(collection, last))
@@ -117,7 +118,7 @@ func stamp(t time.Time) string {
 }
 
 // longAgo is the distance from now beyond which a time is shown as a date. Such a time may come
-// from a wrong clock, and be further away than a time.Duration can hold.
+// from a wrong clock and overflow a time.Duration.
 const longAgo = 30 * 24 * time.Hour
 
 // ago formats a time relative to now: "3s ago", "in 5m0s", "1970-01-01".

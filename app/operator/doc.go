@@ -5,7 +5,6 @@
 // Both read and write through the store and its policies; they contain no rules and must
 // not import cmd or httpapi.
 //
-// Desk prints to one writer, as aligned tables or as JSON. A command that fails returns
-// an error of one line. A command that finds nothing says so and succeeds, unless it was
-// asked for something by name.
+// Desk prints to one writer, as aligned tables or as JSON. A failed command returns an error of one
+// line. A command that finds nothing says so and succeeds, unless it was asked for a named entity.
 package operator

@@ -30,7 +30,7 @@ func (d *Desk) ListDrones(ctx context.Context, filter firestoretx.DroneFilter, p
 	})
 }
 
-// whereabouts is where a drone last said it was. One that never reported is nowhere.
+// whereabouts is the position that a drone last reported, if it ever reported.
 func (d *Desk) whereabouts(x domain.Drone) string {
 	if !x.Heard() {
 		return "never heard of"

@@ -1,7 +1,7 @@
 package operator
 
-// FieldError says what is wrong with one field of a command. Each door names the field in
-// its own way: the command line as a flag, the HTTP API as in its bodies.
+// FieldError says what is wrong with one field of a command. The command line names the field as a
+// flag, the HTTP API as in its bodies.
 type FieldError struct {
 	Field string // as in JSON, such as reason
 	Err   error  // such as "is blank; give a reason for the audit"

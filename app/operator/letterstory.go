@@ -47,9 +47,9 @@ type discardedJSON struct {
 // maxReplays bounds how far a story follows a message that is refused again and again.
 const maxReplays = 50
 
-// LetterStory says what became of a refused message: whether its dead letter waits, was
-// discarded, or was replayed, under which id, and so on with that one. The error wraps
-// firestoretx.ErrNotFound if nothing is known.
+// LetterStory tells what became of a refused message: its dead letter waits, was discarded, or was
+// replayed. It follows each replay under its new id. The error wraps firestoretx.ErrNotFound if
+// nothing is known.
 //
 // Cost: 2 RPCs and 6 reads for each id, besides what listing dead letters costs.
 func (c Commands) LetterStory(ctx context.Context, messageID string) (LetterStory, error) {
@@ -103,8 +103,8 @@ func (d *Desk) ShowDeadLetter(ctx context.Context, messageID string) error {
 	return nil
 }
 
-// sayLetterStory prints a story in the order in which it happened, as far as it is
-// known, and at its end what came of the last message.
+// sayLetterStory prints the known story in the order in which it happened, and at its end the
+// outcome of the last message.
 func (d *Desk) sayLetterStory(s LetterStory) {
 	open := map[string]bool{} // messages of which nothing more is known
 	for _, r := range s.Replays {
@@ -130,7 +130,7 @@ func (d *Desk) sayLetterStory(s LetterStory) {
 			if !open[id] {
 				continue
 			}
-			d.say("Message %s of %s was not refused as far as is known.", id, r.Topic)
+			d.say("Message %s of %s has no record of a refusal.", id, r.Topic)
 			if r.Subject != "" {
 				d.say("  audit %s %s tells what came of it", r.Subject, r.SubjectID)
 			}

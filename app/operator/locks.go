@@ -19,8 +19,8 @@ import (
 // lockCollection is the name of locks in cursors.
 const lockCollection = "locks"
 
-// HeldLocks returns one page of the live locks, ordered by the hash of their key, and the
-// hash that the next page comes after, if there is one.
+// HeldLocks returns one page of the live locks, ordered by the hash of their key. It also returns
+// the hash that the next page comes after, if there is one.
 //
 // Cost: 1 RPC; a read per lock document, live or not.
 func HeldLocks(ctx context.Context, store lock.Store, page firestoretx.Page) (locks []lock.RawInfo, next string, err error) {
@@ -45,9 +45,8 @@ func CheckKeyHash(hash string) error {
 	return nil
 }
 
-// ListLocks prints one page of the live locks: the hashes of their keys and ids or, if raw,
-// the keys and ids themselves. Locks with a key in known, which is not secret, are always
-// shown by key.
+// ListLocks prints one page of the live locks: the hashes of their keys and ids or, if raw, the
+// keys and ids themselves. Keys in known are not secret and always shown.
 //
 // Cost: see HeldLocks.
 func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string, page firestoretx.Page) error {
@@ -108,8 +107,8 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 	return d.lockTable([]lock.RawInfo{*l}, raw, []string{key})
 }
 
-// keyError returns a *FieldError if the library rejected the key, and err otherwise. The
-// fixes that the library names are for programs.
+// keyError returns a *FieldError if the library rejected the key, and err otherwise. The library's
+// own fixes address programs, not operators.
 func keyError(key string, err error) error {
 	refused, is := errors.AsType[*lock.Error](err)
 	if !is || refused.Code != lock.CodeInvalidArgument {

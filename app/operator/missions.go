@@ -17,7 +17,7 @@ func (d *Desk) PrintMission(changed Changed[domain.Mission], err error) error {
 	case m.Status != domain.MissionActive:
 		d.say("%smission %s is %s", changed.already(), m.ID, m.Status)
 	case m.Revoked():
-		d.say("%smission %s is recalled; its orders are free when drone %s has left it", changed.already(), m.ID, m.DroneID)
+		d.say("%smission %s is recalled; its orders are PENDING again when drone %s has left it", changed.already(), m.ID, m.DroneID)
 	default:
 		d.say("%smission %s is recalled; drone %s first delivers what is aboard", changed.already(), m.ID, m.DroneID)
 	}

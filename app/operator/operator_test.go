@@ -324,7 +324,7 @@ func TestDesk_RecallsMissions(t *testing.T) {
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 80, Status: domain.DroneIdle})
 	o.order("O1")
 	o.decide("X", "D1", "O1")
-	o.expect(o.says(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "storm"))), "mission M-X is recalled; its orders are free when drone D1 has left it\n")
+	o.expect(o.says(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "storm"))), "mission M-X is recalled; its orders are PENDING again when drone D1 has left it\n")
 	o.expect(o.says(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "again"))), "already done: mission M-X is recalled; its orders")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectMission, "M-X")), "recalled ", "stays ACTIVE; recalled=true because storm (by ")
 	m, err := o.desk.Store.Mission(ctx, "M-X")
@@ -546,7 +546,7 @@ func TestDesk_AuditWithoutEvents(t *testing.T) {
 	//exhaustive:ignore
 	recorded := map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"}
 	for subject, id := range recorded {
-		o.expect(strings.ToLower(o.says(o.desk.Audit(ctx, subject, id))), string(subject)+" "+strings.ToLower(id), "no change is recorded")
+		o.expect(strings.ToLower(o.says(o.desk.Audit(ctx, subject, id))), string(subject)+" "+strings.ToLower(id), "no changes are recorded")
 	}
 }
 

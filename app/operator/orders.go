@@ -10,10 +10,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// ListOrders prints one page of orders, and why those of them wait that do.
+// ListOrders prints one page of orders, and why the waiting ones wait.
 //
-// Cost: 1 RPC, a read per order; if one waits, 1 + D RPCs and 2 D reads more for D
-// depots.
+// Cost: 1 RPC, a read per order; if one waits, 1 + D RPCs and 2 D reads more for D depots.
 func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page firestoretx.Page) error {
 	l, err := d.Store.ListOrders(ctx, f, page)
 	if err != nil {

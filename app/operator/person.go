@@ -13,11 +13,11 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// SubjectPerson stands for a person who changed the fleet. It is not a Subject, because a person
-// has no document: AuditPerson and PersonStory tell what they did.
+// SubjectPerson is a person who changed the fleet. It is not a Subject, because a person has no
+// document: AuditPerson and PersonStory tell what they did.
 const SubjectPerson = "person"
 
-// PersonPeriod is how far the story of a person goes back without a begin.
+// PersonPeriod is how far back a person's story begins by default.
 const PersonPeriod = 24 * time.Hour
 
 // PersonJSON is what a person did in a period.
@@ -30,9 +30,9 @@ type PersonJSON struct {
 	Malformed []string       `json:"malformed,omitempty" doc:"Documents that cannot be decoded and are left out."`
 }
 
-// PersonStory tells what a person did from one time until another: changes of drones, orders,
-// missions and places, maintenance, dead letters, broken locks and acknowledged alerts. A zero
-// end is now, and a zero begin a day before the end.
+// PersonStory tells what a person did in a period: changes of drones, orders, missions and places,
+// maintenance, dead letters, broken locks and acknowledged alerts. A zero end is now, and a zero
+// begin is a day before the end.
 //
 // Cost: see firestoretx.Store.DeedsOf.
 func (c Commands) PersonStory(ctx context.Context, name string, from, to time.Time) (PersonJSON, error) {
@@ -87,8 +87,8 @@ func (p *PersonJSON) add(at time.Time, what, why, related string) {
 	p.Steps = append(p.Steps, StepJSON{at.UTC(), string(domain.CauseOperator), what + prefixed(" because ", oneLine(why)), related})
 }
 
-// unset is a state before which nothing was known: every field has the zero value, but for the
-// hash of the content, which says nothing to people.
+// unset is the state before the first event: each field has its zero value. It leaves out the hash
+// of the content, which means nothing to people.
 func unset(state map[string]any) map[string]any {
 	before := map[string]any{"deadline": ""}
 	for name, value := range state {
@@ -110,7 +110,7 @@ func (d *Desk) AuditPerson(ctx context.Context, name string, from, to time.Time)
 		return d.printJSON(p)
 	}
 	if len(p.Steps) == 0 {
-		d.say("Nothing that %s did is recorded from %s to %s UTC. Names count with their case, as the field by has them.", p.Person, stamp(p.From), stamp(p.To))
+		d.say("Nothing that %s did is recorded from %s to %s UTC. Names are case-sensitive, as in the field by.", p.Person, stamp(p.From), stamp(p.To))
 	} else {
 		d.say("What %s did from %s to %s UTC:", p.Person, stamp(p.From), stamp(p.To))
 		t := d.table("TIME (UTC)", "WHAT HAPPENED")

@@ -13,11 +13,10 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// ApplyDepots makes the depots' documents say what places say, one after the other, and
-// records each change. Those that already do stay as they are, so that a caller may
-// repeat the command. dryRun only tells what would change. It stops at the first place
-// that fails: the error is an *ApplyError then, and what was done before is returned
-// beside it.
+// ApplyDepots makes the stored depots equal to places, one after the other, and records each
+// change. Those that are already equal stay, so a caller may repeat the command. dryRun only tells
+// what would change. It stops at the first place that fails with an *ApplyError, and returns the
+// changes before it.
 //
 // Cost: 2 RPCs and a read of each depot and warehouse; see firestoretx.Store.ApplyDepot for
 // each that is given.
@@ -77,8 +76,9 @@ type placeKey struct {
 	id   string
 }
 
-// swapWarnings returns what warns of a place whose coordinates seem to be swapped: beside
-// the others of the file, or beside the stored places that the file does not change.
+// swapWarnings returns a function that warns of a place whose coordinates seem to be swapped. It
+// compares the place with the others of the file and with the stored ones that the file does not
+// change.
 func swapWarnings[P domain.Place](ctx context.Context, store *firestoretx.Store, places []P) (func(P) string, error) {
 	depots, err := store.ListDepots(ctx, firestoretx.Page{})
 	if err != nil {
@@ -130,13 +130,13 @@ func (e *ApplyError) Error() string {
 	if more := len(e.NotTried) - maxNotTriedNamed; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("%s; not tried: %s; correct it and apply all again, what is done stays as it is", e.Err, named)
+	return fmt.Sprintf("%s; not tried: %s; correct it and apply all again; earlier changes stay", e.Err, named)
 }
 
 // Unwrap returns the cause.
 func (e *ApplyError) Unwrap() error { return e.Err }
 
-// keyOf names a place, and says where it is.
+// keyOf returns the key of a place and its position.
 func keyOf[P domain.Place](p P) (placeKey, domain.Position) {
 	switch p := any(p).(type) {
 	case domain.Depot:
@@ -170,8 +170,8 @@ func PlaceChangesOf(done []domain.PlaceChange, dryRun bool, err error) PlaceChan
 	return out
 }
 
-// DeleteDepot deletes a depot that nothing needs and records it. It is rejected while
-// drones live there, or as the last depot while orders are open.
+// DeleteDepot deletes a depot that is not in use and records it. It is rejected while drones live
+// there, or as the last depot while orders are open.
 //
 // Cost: see firestoretx.Store.DeleteDepot.
 func (c Commands) DeleteDepot(ctx context.Context, id domain.DepotID, reason string, dryRun bool) (domain.PlaceChange, error) {
@@ -228,8 +228,8 @@ func noPlaces(collection string) string {
 	return fmt.Sprintf("No %s yet; \"%s apply -f FILE\" creates them.", collection, collection)
 }
 
-// PrintPlaceChanges prints what a command does to places or drones, or would do; failure is
-// the error that it ended with, or nil, and is returned.
+// PrintPlaceChanges prints what a command does, or would do, to places or drones. It returns
+// failure, the error that the command ended with, or nil.
 func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool, failure error) error {
 	if d.JSON {
 		return errors.Join(failure, d.printJSON(PlaceChangesOf(done, dryRun, failure)))
@@ -249,7 +249,7 @@ func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool, failure
 	if changes := PlacesToChange(done); dryRun && changes > 0 {
 		d.say("%d would change; omit --dry-run to do it.", changes)
 	} else if !dryRun {
-		d.say("%d changed, %d as before.", changes, len(done)-changes)
+		d.say("%d changed, %d unchanged.", changes, len(done)-changes)
 	}
 	return failure
 }
@@ -264,7 +264,7 @@ func actionText(c domain.PlaceChange) string {
 		return "retired"
 	}
 	return map[domain.PlaceAction]string{
-		domain.PlaceCreated: "new", domain.PlaceChanged: "changed", domain.PlaceDeleted: "deleted", domain.PlaceUnchanged: "as it was",
+		domain.PlaceCreated: "new", domain.PlaceChanged: "changed", domain.PlaceDeleted: "deleted", domain.PlaceUnchanged: "unchanged",
 	}[c.Action]
 }
 

@@ -44,13 +44,13 @@ func TestCommands_ApplyPlacesOnce(t *testing.T) {
 	if n := len(records()); n != 0 {
 		t.Fatalf("%d records of a dry run", n)
 	}
-	o.expect(apply("first", false, north), "depot NORTH: new", "1 changed, 0 as before")
+	o.expect(apply("first", false, north), "depot NORTH: new", "1 changed, 0 unchanged")
 	first := records()
 	if len(first) != 1 || first[0].Action != domain.PlaceCreated || first[0].ID != "NORTH" || first[0].Kind != domain.PlaceDepot ||
 		first[0].ChangedBy != o.desk.By || first[0].Why != "first" || first[0].ChangedAt.IsZero() || len(first[0].Fields) < 3 {
 		t.Errorf("on record: %+v", first)
 	}
-	o.expect(apply("again", false, north), "depot NORTH: as it was", "0 changed, 1 as before")
+	o.expect(apply("again", false, north), "depot NORTH: unchanged", "0 changed, 1 unchanged")
 	if again := records(); !reflect.DeepEqual(again, first) {
 		t.Errorf("on record after the same again: %+v", again)
 	}

@@ -16,13 +16,12 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 )
 
-// Message is one to publish. It is sent unchecked: validating it is the State Manager's
-// job.
+// Message is a message to publish. It is sent unchecked, because the State Manager validates it.
 type Message struct {
 	Topic string // of pubsubio.InboundTopics
 	Data  []byte
-	// OrderingKey keeps the order of the messages that have it. Empty stands for the
-	// drone of a report that can be decoded.
+	// OrderingKey keeps the order of the messages that share it. If it is empty, a report that can
+	// be decoded gets its drone's id.
 	OrderingKey string
 	Attributes  map[string]string
 }
@@ -51,7 +50,7 @@ func (c Commands) Publish(ctx context.Context, m Message) (id string, err error)
 	publisher := pubsubio.NewPublisher(c.PubSub)
 	id, err = publisher.Publish(ctx, m.Topic, m.Data, maps.Clone(m.Attributes), m.orderingKey()).Wait(ctx)
 	if err != nil && ctx.Err() != nil {
-		go publisher.Stop() // it waits for the server, as the caller does no longer
+		go publisher.Stop() // it waits for the server; the caller no longer does
 		return "", fmt.Errorf("interrupted while publishing; topic %s may have the message", m.Topic)
 	}
 	publisher.Stop()

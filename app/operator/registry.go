@@ -27,9 +27,8 @@ func (c Commands) ApplyDroneTypes(ctx context.Context, types []domain.DroneType,
 	return applyAll(ctx, c, types, reason, dryRun, c.Store.ApplyDroneType, func(t domain.DroneType) string { return string(t.ID) })
 }
 
-// RetireDrone takes a drone out of service and records it; its document stays. It is rejected
-// while the drone has a mission or an open order is pinned to it. A retired drone stays as it
-// is.
+// RetireDrone takes a drone out of service and records it; its document stays. It is rejected while
+// the drone has a mission or an open order is pinned to it. A retired drone stays as it is.
 //
 // Cost: see firestoretx.Store.RetireDrone.
 func (c Commands) RetireDrone(ctx context.Context, id domain.DroneID, reason string, dryRun bool) (domain.PlaceChange, error) {
@@ -43,8 +42,8 @@ func (c Commands) DeleteDroneType(ctx context.Context, id domain.DroneTypeID, re
 	return deletePlace(ctx, c, domain.PlaceDroneType, id, reason, dryRun, c.Store.DeleteDroneType)
 }
 
-// MaintainDrone records that an item of a drone was maintained now. Its next limits count from
-// here.
+// MaintainDrone records that an item of a drone was maintained now. The item's next limits count
+// from now.
 //
 // Cost: see firestoretx.Store.MaintainDrone.
 func (c Commands) MaintainDrone(ctx context.Context, id domain.DroneID, item, reason string, dryRun bool) (domain.PlaceChange, error) {

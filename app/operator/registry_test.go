@@ -56,18 +56,18 @@ func TestCommands_ApplyDronesOnce(t *testing.T) {
 	if _, err := o.desk.Store.Drone(ctx, "D1"); !errors.Is(err, firestoretx.ErrNotFound) {
 		t.Errorf("a dry run wrote: %v", err)
 	}
-	o.expect(ok(apply(false, fleet...)), "drone D2: new", "2 changed, 0 as before.")
+	o.expect(ok(apply(false, fleet...)), "drone D2: new", "2 changed, 0 unchanged.")
 	before, err := o.desk.Store.PlaceChanges(ctx)
 	if err != nil || len(before) != 3 {
 		t.Fatalf("on record: %+v, %v", before, err)
 	}
-	o.expect(ok(apply(false, fleet...)), "drone D1: as it was", "0 changed, 2 as before.")
+	o.expect(ok(apply(false, fleet...)), "drone D1: unchanged", "0 changed, 2 unchanged.")
 	if after, err := o.desk.Store.PlaceChanges(ctx); err != nil || len(after) != 3 {
 		t.Errorf("a repeat is on record: %+v, %v", after, err)
 	}
 	fleet[0].ShortName = "Alpha"
 	out, err := apply(false, fleet[0], courierAt("D3", "NOWHERE"), courierAt("D4", "DEPOT-1"))
-	o.expect(out, "drone D1: changed", `shortName: none -> "Alpha"`, "1 changed, 0 as before.")
+	o.expect(out, "drone D1: changed", `shortName: none -> "Alpha"`, "1 changed, 0 unchanged.")
 	o.expect(err.Error(), "drone D3", "home depot NOWHERE does not exist; apply it first", "not tried: D4")
 	events, err := o.desk.Store.EventsOf(ctx, "droneId", "D1")
 	if err != nil || len(events.Items) == 0 {
@@ -124,7 +124,7 @@ func TestCommands_MaintainAndRetireDrones(t *testing.T) {
 	if records, err := o.desk.Store.MaintenanceOf(ctx, "D1"); err != nil || len(records.Items) != 1 || records.Items[0].By != o.desk.By || records.Items[0].Why != "new ones" {
 		t.Errorf("on record: %+v, %v", records, err)
 	}
-	for _, want := range []string{"drone D1: retired", "drone D1: as it was"} {
+	for _, want := range []string{"drone D1: retired", "drone D1: unchanged"} {
 		done, err := commands.RetireDrone(ctx, "D1", "sold", false)
 		o.expect(o.says(o.desk.PrintPlaceChanges([]domain.PlaceChange{done}, false, err)), want)
 	}

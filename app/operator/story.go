@@ -53,8 +53,8 @@ type story struct {
 	malformed []error // documents that cannot be decoded and are left out
 }
 
-// tell reads the story of an entity. If its document is missing or malformed, the events
-// still show what it was, so that it can be repaired.
+// tell reads the story of an entity. If its document is missing or malformed, the events still show
+// its state, so that it can be repaired.
 //
 // Cost: 3 or 4 RPCs; a read per event, decision and change that names the entity. For an order
 // that waits, 1 + D RPCs and 2 D reads more for D depots.
@@ -166,8 +166,8 @@ func found[T any](v T, err error) (*T, error) {
 	return &v, nil
 }
 
-// readLedger reads the decisions about the entity, including rejected ones: they explain
-// why nothing happened.
+// readLedger reads the decisions about the entity, including rejected ones, which explain why
+// nothing happened.
 func (c Commands) readLedger(ctx context.Context, s *story) error {
 	var filter firestoretx.LedgerFilter
 	switch s.subject {
@@ -201,8 +201,8 @@ func (c Commands) readLedger(ctx context.Context, s *story) error {
 	return err
 }
 
-// sortEvents sorts events by when they happened. Revisions order the events of one entity,
-// regardless of clocks; times order those of different entities.
+// sortEvents sorts events by when they happened. Revisions order the events of one entity, whatever
+// the clocks; times order those of different entities.
 func sortEvents(events []domain.Event) {
 	type entity struct {
 		kind domain.EntityKind

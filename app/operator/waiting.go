@@ -10,7 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// waitsOf reads why orders wait, if one of them does: once, whatever their number.
+// waitsOf reads why orders wait, if any does. It reads once for all of them.
 //
 // Cost: see firestoretx.Store.Waits.
 func (c Commands) waitsOf(ctx context.Context, orders ...domain.Order) (waits domain.Waits, malformed []error, err error) {
@@ -23,7 +23,7 @@ func (c Commands) waitsOf(ctx context.Context, orders ...domain.Order) (waits do
 // maxDepotsNamed is how many depots a line names.
 const maxDepotsNamed = 3
 
-// whenSeen says which cycles the column WAITS is from, if it is from any.
+// whenSeen says which cycles the column WAITS comes from.
 func (d *Desk) whenSeen(waits domain.Waits) []string {
 	depots := waits.Depots()
 	if len(depots) == 0 {

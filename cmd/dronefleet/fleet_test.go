@@ -54,7 +54,7 @@ func TestFleet_NamesACommandThatCreatesADepot(t *testing.T) {
 	}
 	cmd := statemanager.Command(t, hosts, strings.Fields(command)...)
 	cmd.Dir = "../.." // where examples are
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "1 changed, 0 as before") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "1 changed, 0 unchanged") {
 		t.Errorf("%s: %v: %s", command, err, out)
 	}
 }

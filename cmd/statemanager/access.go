@@ -39,7 +39,7 @@ type access struct {
 	InsecureHTTP     bool                  `help:"Serve the HTTP API without credentials on an address that others can reach; only behind something that checks callers." name:"insecure-http"`
 }
 
-// check refuses an API that nobody could use, or that is open by mistake.
+// check refuses an API that nobody can use, or that is open by mistake.
 func (a *access) check(r *config.Refuser, addr string) {
 	a.checkSignIn(r)
 	if a.OIDCIssuer == "" && a.IAPAudience == "" {
@@ -60,8 +60,8 @@ func (a *access) check(r *config.Refuser, addr string) {
 	}
 }
 
-// checkGrants refuses grants of a way to sign in that is off, and a way that lets nobody in.
-// With two ways the grant * would be for everybody of both, or look like it.
+// checkGrants refuses grants of a sign-in that is off, and a sign-in that admits nobody. With two
+// sign-ins the grant * is ambiguous.
 func (a *access) checkGrants(r *config.Refuser) {
 	for _, way := range []struct {
 		on                           bool
@@ -88,7 +88,7 @@ func (a *access) checkGrants(r *config.Refuser) {
 	}
 }
 
-// checkSignIn refuses flags for browsers of which one is missing.
+// checkSignIn refuses incomplete flags for browsers.
 func (a *access) checkSignIn(r *config.Refuser) {
 	if a.OIDCClientID == "" {
 		for _, s := range []struct {
@@ -123,8 +123,8 @@ func (a *access) checkOpen(r *config.Refuser, addr string) {
 	}
 }
 
-// open builds the API's access control from the flags. An issuer that does not answer is
-// logged; only requests with tokens fail.
+// open builds the API's access control from the flags. If the issuer does not answer, it logs that;
+// only requests with tokens fail.
 func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, error) {
 	access := httpapi.Access{
 		Metrics: a.MetricsAccess, Hosts: a.HTTPHosts, Proxies: a.TrustedProxies, Origins: a.CORSOrigins,

@@ -178,8 +178,8 @@ func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
 	says("1 would change; omit --dry-run to do it.", "depots apply --dry-run"+places)
 	says("No depots yet", "depots list")
 	says("depot DEPOT-PARIS-01: new", "depots apply"+places)
-	says("2 changed, 0 as before.", "warehouses apply"+places)
-	says("0 changed, 2 as before.", "warehouses apply"+places)
+	says("2 changed, 0 unchanged.", "warehouses apply"+places)
+	says("0 changed, 2 unchanged.", "warehouses apply"+places)
 	says("BLOOD MEDICINE VACCINE", "warehouses list")
 	says("warehouse WH-SOUTH: deleted", "warehouses delete WH-SOUTH --reason=closed")
 	says("Nobody holds some:key", "locks show some:key")
@@ -205,15 +205,15 @@ func TestCommands_RegisterTheStarterFilesDrones(t *testing.T) {
 	applied := 0
 	for line := range strings.Lines(string(text)) {
 		if _, command, is := strings.Cut(line, "#   statemanager "); is {
-			run(0, " 0 as before.", strings.NewReplacer("examples", "../../examples", `"first places"`, "first", `"first drones"`, "first").Replace(command))
+			run(0, " 0 unchanged.", strings.NewReplacer("examples", "../../examples", `"first places"`, "first", `"first drones"`, "first").Replace(command))
 			applied++
 		}
 	}
 	if applied != 4 {
 		t.Errorf("%d commands in the head of %s, want 4", applied, file)
 	}
-	run(0, "0 changed, 3 as before.", "drones apply -f "+file+" --reason=again")
-	run(0, "0 changed, 1 as before.", "drone-types apply -f "+file+" --reason=again")
+	run(0, "0 changed, 3 unchanged.", "drones apply -f "+file+" --reason=again")
+	run(0, "0 changed, 1 unchanged.", "drone-types apply -f "+file+" --reason=again")
 	run(0, "COURIER-5", "drone-types list")
 	run(0, "PARIS-03", "drones list")
 	run(0, "Every drone is registered", "drones list --legacy")

@@ -28,8 +28,8 @@ type letters struct {
 	Limit  int        `help:"How many at most, oldest first; 0 for all." default:"0" check:"min 0"`
 }
 
-// narrowing is a value that selects some letters. An empty one, such as an unset shell
-// variable, must not select all.
+// narrowing is a value that selects some letters. An empty one, such as an unset shell variable,
+// must not select all.
 type narrowing string
 
 var errEmptyValue = errors.New("empty value; give one, or omit the flag to select all")

@@ -57,7 +57,7 @@ func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients
 	return c.withLocks(ctx, cli.Locks{}, f)
 }
 
-// withLocks is with for commands about locks, wherever they are.
+// withLocks is with for commands about locks, whatever their store.
 func (c *desk) withLocks(ctx context.Context, where cli.Locks, f func(*operator.Desk, *connect.Clients) error) (err error) {
 	clients, clock, err := c.OpenWithLocks(ctx, where)
 	if err != nil {
@@ -101,8 +101,8 @@ type page struct {
 	Cursor string `help:"nextCursor of the previous page." placeholder:"CURSOR"`
 }
 
-// checkPage refuses the cursor of another collection. check says what is wrong with the
-// name of an entry.
+// checkPage refuses the cursor of another collection. check says what is wrong with the id that the
+// page comes after.
 func (p page) checkPage(r *config.Refuser, collection string, check func(string) error) {
 	if p.Cursor == "" {
 		return

@@ -80,7 +80,7 @@ func (c *placesChange) Check(r *config.Refuser) {
 	}
 }
 
-// run shows what do changes, asks on a terminal, and does it.
+// run shows what do would change, asks on a terminal, and does it.
 func (c *placesChange) run(ctx context.Context, do func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, error)) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
 		planned, err := do(d.Commands, true)
@@ -134,7 +134,7 @@ func readPlaces[P any](ctx context.Context, file string, read func(string, []byt
 	return read(file, data)
 }
 
-// applyPlaces shows and does what a file says.
+// applyPlaces shows and applies what a file says.
 func applyPlaces[P any](ctx context.Context, c placesChange, file string, read func(string, []byte) ([]P, error),
 	apply func(operator.Commands, context.Context, []P, string, bool) ([]domain.PlaceChange, error)) error {
 	places, err := readPlaces(ctx, file, read)
@@ -194,7 +194,7 @@ func (c *warehousesDelete) Run(ctx context.Context) error {
 	})
 }
 
-// oneChange is a list of a change that was made.
+// oneChange is a list with one change that was made.
 func oneChange(c domain.PlaceChange) []domain.PlaceChange {
 	if c.Action == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/input"
 )
 
-// publishCommand sends a message unchecked: validating it is the State Manager's job.
+// publishCommand sends a message unchecked, because the State Manager validates it.
 type publishCommand struct {
 	cli.Connection
 	Topic       string            `arg:"" help:"Topic: telemetry, orders or decisions." enum:"telemetry,orders,decisions"`
@@ -54,7 +54,7 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// payload reads the message, whose bytes are the State Manager's to judge.
+// payload reads the message's bytes, which only the State Manager validates.
 func (c *publishCommand) payload(ctx context.Context) ([]byte, error) {
 	data, err := cli.ReadFile(ctx, c.File, operator.MaxPublishedBytes)
 	switch _, large := errors.AsType[input.Problems](err); {
