@@ -5,30 +5,28 @@ import (
 	"slices"
 )
 
-// Obstacles says in numbers of drones why a cycle did not assign an order.
+// Obstacles counts the drones that could not serve an order in a cycle, by cause.
 type Obstacles struct {
-	// Free drones of the depot were looked at. Busy ones, which fly, charge, are
-	// faulty or silent, were not; their number is what the planner saw of late.
+	// Free drones of the depot were examined. Busy ones fly, charge, are faulty or silent; their
+	// number is what the planner saw lately.
 	Free, Busy int
-	// Free drones that cannot carry the order, each counted under the first of
-	// these that holds: the order is pinned to another drone or forbidden to this
-	// one; it has no cold box for a cold chain; no warehouse supplies the product; the order is too heavy;
-	// the flight needs a warehouse without cold storage; it is too far even with
-	// full charge, or takes longer than the drone may fly; it is too far with the
-	// present charge.
+	// Free drones that cannot carry the order, each counted under the first cause that applies: it
+	// is not allowed by a pin or prohibition, or lacks a cold box; no warehouse supplies the
+	// product; the order is too heavy; the flight needs a warehouse without cold storage; it is too
+	// far with full charge, or takes too long; it is too far with the present charge.
 	NotAllowed, Warehouse, Payload, ColdChain, Range, Battery int
-	// Free drones that can carry it, each counted once: they take other orders, are
-	// kept for CRITICAL orders to come, or stay without a mission.
+	// Free drones that can carry it, each counted once: they take other orders, are a reserve for
+	// CRITICAL orders, or stay without a mission.
 	Taken, Reserve, Unused int
 	// Deadline is how many of the drones that can carry it would be late.
 	Deadline int
 }
 
-// Counted reports whether the drones were counted. They are not if the order
-// cannot be planned, or if there are too many orders.
+// Counted reports whether the drones were counted. They are not if the order cannot be planned, or
+// if there are too many orders.
 func (o Obstacles) Counted() bool { return o != Obstacles{} }
 
-// Kinds is how many of the counts are not zero: what the record of an order costs.
+// Kinds is the number of counts that are not zero, which determines the size of an order's record.
 func (o Obstacles) Kinds() (n int) {
 	for _, drones := range []int{
 		o.Free, o.Busy, o.NotAllowed, o.Warehouse, o.Payload, o.ColdChain, o.Range, o.Battery, o.Taken, o.Reserve, o.Unused, o.Deadline,

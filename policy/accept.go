@@ -7,23 +7,21 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// CanAcceptMission tells whether a drone can be given a mission that is expected to
-// use consumption percent of its charge, planned on a snapshot taken at seen. The
-// error, if any, is a Rejection with the first reason against it, in this order:
-// DRONE_UNREGISTERED, DRONE_GROUNDED, DRONE_DUE, DRONE_IDENTITY, DRONE_NOT_IDLE,
-// DRONE_SILENT, LOW_BATTERY, DRONE_CHANGED.
+// CanAcceptMission reports whether a drone can be given a mission that is expected to use
+// consumption percent of its charge, planned on a snapshot taken at seen. The error, if any, is a
+// Rejection with the first reason that applies of: DRONE_UNREGISTERED, DRONE_GROUNDED, DRONE_DUE,
+// DRONE_IDENTITY, DRONE_NOT_IDLE, DRONE_SILENT, LOW_BATTERY, DRONE_CHANGED.
 func (p DronePolicy) CanAcceptMission(d domain.Drone, consumption float64, seen, now time.Time) error {
 	return p.canAccept(d, p.tooLow(d, consumption), seen, now)
 }
 
-// Fit reports whether a drone that is free can be given a mission: it is registered, has
-// charge, was heard of lately, is not grounded, and nothing of it is due.
+// Fit reports whether a free drone can be given a mission: it is registered and charged, has
+// reported lately, is not grounded, and no maintenance is due.
 func (p DronePolicy) Fit(d domain.Drone, now time.Time) bool {
 	return p.Planned(d) && !d.Grounded && d.Battery > p.MinBattery && now.Sub(d.SeenAt) <= p.MaxSilence && Due(d, now) == "" && !d.OtherIdentity()
 }
 
-// Planned reports whether the fleet plans with a drone: somebody registered it, and nobody
-// has retired it.
+// Planned reports whether the fleet plans with a drone: it is registered and not retired.
 func (p DronePolicy) Planned(d domain.Drone) bool { return p.unplanned(d) == "" }
 
 // unplanned says why the fleet does not plan with a drone, "" if it does.
@@ -37,7 +35,7 @@ func (p DronePolicy) unplanned(d domain.Drone) string {
 	return ""
 }
 
-// otherIdentity says that a drone reports another serial number than its own, "" if not.
+// otherIdentity says that a drone reports a serial number that is not its own, "" if it does not.
 func otherIdentity(d domain.Drone) string {
 	if !d.OtherIdentity() {
 		return ""
@@ -45,8 +43,8 @@ func otherIdentity(d domain.Drone) string {
 	return fmt.Sprintf("drone %s reports serial number %q, and is registered with %q", d.ID, d.ReportedSerial, d.SerialNumber)
 }
 
-// tooLow says that a drone's charge does not suffice for a mission that uses so much of it,
-// "" if it does.
+// tooLow says that a drone's charge does not suffice for a mission with this consumption, "" if it
+// does.
 func (p DronePolicy) tooLow(d domain.Drone, consumption float64) string {
 	landing := d.Battery - consumption
 	if d.Battery > p.MinBattery && landing >= p.MinBattery-rounding { // not NaN
@@ -55,8 +53,7 @@ func (p DronePolicy) tooLow(d domain.Drone, consumption float64) string {
 	return fmt.Sprintf("drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", d.ID, d.Battery, landing, p.MinBattery)
 }
 
-// canAccept is CanAcceptMission for a mission for which tooLow says whether the charge
-// suffices.
+// canAccept is CanAcceptMission with the text of tooLow, "" if the charge suffices.
 func (p DronePolicy) canAccept(d domain.Drone, tooLow string, seen, now time.Time) error {
 	refuse := func(reason Reason, format string, args ...any) error {
 		return reject(reason, string(d.ID), format, args...)
@@ -85,8 +82,8 @@ func (p DronePolicy) canAccept(d domain.Drone, tooLow string, seen, now time.Tim
 	return nil
 }
 
-// homebound reports whether a drone can take its next mission before it has landed: its
-// mission is COMPLETED, it flies, and it obeys what it is told under way.
+// homebound reports whether a drone can take its next mission before it has landed: its mission is
+// COMPLETED, it flies, and it supports amendments.
 func homebound(d domain.Drone) bool {
 	return d.Homebound && d.SupportsAmendments && d.MissionAcked && d.FaultSince.IsZero() && isFlying(d.Status)
 }

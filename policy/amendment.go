@@ -11,8 +11,8 @@ import (
 // cruiseKmh is the speed of a drone that reports none, which plans assume.
 const cruiseKmh = 50
 
-// canAmend tells whether a drone in flight can be given a changed mission. The error, if
-// any, is a Rejection with the first reason against it, in the order of decisionChecks.
+// canAmend reports whether a drone in flight can be given a changed mission. The error, if any, is
+// a Rejection with the first reason against it, in the order of decisionChecks.
 func (c decisionCase) canAmend() error {
 	d, m := *c.Drone, c.Mission
 	refuse := func(reason Reason, format string, args ...any) error {
@@ -67,8 +67,8 @@ func (c decisionCase) notAmendable() string {
 	return unfitForAmendment(*c.Drone, *c.Mission)
 }
 
-// Amendable reports whether a planner may change the mission that a drone flies: a
-// decision that amends it would be refused otherwise.
+// Amendable reports whether a planner may change the mission that a drone flies. Otherwise a
+// decision that amends it would be refused.
 func (p DronePolicy) Amendable(d domain.Drone, m domain.Mission, now time.Time) bool {
 	return m.Status == domain.MissionActive && m.DroneID == d.ID && d.CurrentMissionID == m.ID && m.Amendment == nil &&
 		p.Fit(d, now) && unfitForAmendment(d, m) == ""
@@ -124,7 +124,7 @@ func (c decisionCase) orderAboard() string {
 	return ""
 }
 
-// stopCommitted keeps what is behind the drone and what it cannot turn away from any more.
+// stopCommitted keeps the stops that are reached and those that the drone is too near to turn from.
 func (c decisionCase) stopCommitted() string {
 	if !c.decision.Amends() {
 		return ""
@@ -136,8 +136,8 @@ func (c decisionCase) stopCommitted() string {
 	return ""
 }
 
-// committed is how many stops the drone has reached or is too near to turn, with those
-// at the same place. A mission without orders is replaced whole.
+// committed is how many stops the drone has reached or is too near to turn from, with those at the
+// same place. A mission without orders is replaced whole.
 func (c decisionCase) committed() int {
 	m, d := *c.Mission, *c.Drone
 	if m.Standby() {
@@ -162,7 +162,8 @@ func (c decisionCase) committed() int {
 	return n
 }
 
-// added lists the orders that the decision gives the drone: all of those of a new mission.
+// added lists the orders that the decision gives the drone. For a new mission these are all of its
+// orders.
 func (c decisionCase) added() []domain.OrderID {
 	if !c.decision.Amends() || c.Mission == nil {
 		return c.decision.OrderIDs

@@ -12,8 +12,8 @@ type MissionAssignmentPolicy struct {
 	Limits
 	// RecordStops applies decisions whose stops are wrong, with a warning in the ledger.
 	RecordStops bool
-	// AllowUnfenced lets decisions without a fence pass. They compete with those of
-	// the cycles: a cycle that lost its lock cannot be told from one that holds it.
+	// AllowUnfenced lets decisions without a fence pass. They compete with those of the cycles,
+	// because without a fence nothing shows that a cycle has lost its lock.
 	AllowUnfenced bool
 	// PlanUnregistered lets decisions about drones that nobody registered pass.
 	PlanUnregistered bool
@@ -28,16 +28,16 @@ func (p MissionAssignmentPolicy) drones() DronePolicy {
 	return DronePolicy{p.Limits, p.PlanUnregistered}
 }
 
-// DecisionState is what a decision is judged by, read in one transaction.
+// DecisionState is the input for judging a decision, read in one transaction.
 type DecisionState struct {
 	Ledger *domain.LedgerEntry // this decision's entry; nil if it has none
 	Fences Fences              // highest applied
-	// Issued is the highest fence that each depot's lock has handed out, empty for
-	// none. A depot that is absent was not looked up: its lock then counts as having
-	// handed out the highest applied and nothing above it. See NeedsIssued.
+	// Issued is the highest fence that each depot's lock has handed out, empty for none. For an
+	// absent depot, which was not looked up, the highest applied fence counts as the highest handed
+	// out. See NeedsIssued.
 	Issued Fences
-	// WarehousesChanged is when warehouses were moved or deleted lately: a cycle that
-	// read its snapshot before may still send drones to where they were.
+	// WarehousesChanged is when warehouses were moved or deleted lately. A cycle with an older
+	// snapshot may still send drones to where they were.
 	WarehousesChanged map[domain.WarehouseID]time.Time
 
 	Drone *domain.Drone // nil if unknown
@@ -49,7 +49,7 @@ type DecisionState struct {
 	OrdersWritten map[domain.OrderID]time.Time
 	// Warehouses are those that the decision's pickups name, without malformed ones.
 	Warehouses map[domain.WarehouseID]domain.Warehouse
-	// Depots are those of the fleet. Without any, landings are not judged. See NeedsDepots.
+	// Depots are all depots of the fleet. Without any, landings are not judged. See NeedsDepots.
 	Depots []domain.Depot
 }
 
@@ -60,9 +60,8 @@ type Delivery struct {
 	ReceivedAt  time.Time
 }
 
-// Fences holds a fence per depot: each depot's cycles have a lock of their own and so
-// their own fence sequence. The key "" is for decisions without a depot about drones
-// without a home.
+// Fences holds a fence per depot, because the lock of each depot has its own fence sequence. The
+// key "" is for decisions without a depot about drones without a home.
 type Fences map[domain.DepotID]string
 
 // Raise stores a depot's fence if it is higher than the one that is there.
@@ -72,16 +71,16 @@ func (f Fences) Raise(depot domain.DepotID, fence string) {
 	}
 }
 
-// NeedsIssued tells whether a decision can only be judged with Issued for its
-// FenceDepot. A fence that equals the highest applied was compared with the lock's
-// counter when that was applied, so a cycle needs one look and not one a decision.
+// NeedsIssued reports whether a decision can only be judged with Issued for its FenceDepot. A fence
+// equal to the highest applied was compared with the lock's counter before, so each cycle looks it
+// up once.
 func (s DecisionState) NeedsIssued(d domain.Decision) bool {
 	return s.Ledger == nil && d.Fence != "" && !sameFence(d.Fence, s.Fences[s.FenceDepot(d)])
 }
 
-// FenceDepot is the depot whose lock issued the decision's fence: the one that the
-// decision names, since the drone may have moved to another home since the
-// snapshot, or else the drone's home.
+// FenceDepot is the depot whose lock issued the decision's fence. It is the one that the decision
+// names, because the drone's home may have changed since the snapshot; otherwise it is the drone's
+// home.
 func (s DecisionState) FenceDepot(d domain.Decision) domain.DepotID {
 	if d.DepotID == "" && s.Drone != nil {
 		return s.Drone.HomeDepotID
@@ -89,9 +88,9 @@ func (s DecisionState) FenceDepot(d domain.Decision) domain.DepotID {
 	return d.DepotID
 }
 
-// fences are the highest fence that counts as applied at a depot and the highest that
-// its lock has handed out. What is stored above the latter cannot have come from
-// the lock: it counts as no more than the latter, which only the newest holder has.
+// fences are the highest fence that counts as applied at a depot and the highest that its lock has
+// handed out. An applied fence above the latter cannot come from the lock, so it counts as equal to
+// the latter, which only the newest holder has.
 func (s DecisionState) fences(depot domain.DepotID) (applied, issued string) {
 	applied = s.Fences[depot]
 	issued, known := s.Issued[depot]
@@ -108,21 +107,19 @@ func (s DecisionState) fences(depot domain.DepotID) (applied, issued string) {
 type Verdict struct {
 	// Entry is the decision's line in the ledger.
 	Entry domain.LedgerEntry
-	// Replay says that the ledger already holds Entry: nothing is to be written.
+	// Replay says that the ledger already holds Entry, so nothing must be written.
 	Replay bool
 	Change Change
-	// Depot and Fence are the highest fence to store; Fence is empty if the
-	// stored one stands. Lowers says that Fence is below the stored one, which the
-	// lock never handed out.
+	// Depot and Fence are the highest fence to store; Fence is empty if the stored one stays.
+	// Lowers says that Fence is below the stored one, which the lock never handed out.
 	Depot  domain.DepotID
 	Fence  string
 	Lowers bool
 }
 
-// AssignMission judges a decision. Every verdict, applied or rejected, goes to the
-// ledger. If the ledger already has an entry for the id, the verdict replays it;
-// if that entry is for another payload, the error is a Rejection with
-// DECISION_CONFLICT and nothing is to be written.
+// AssignMission judges a decision. Every verdict, applied or rejected, goes to the ledger. If the
+// ledger already has an entry for the id, the verdict replays it. If that entry is for another
+// payload, the error is a DECISION_CONFLICT Rejection and nothing is written.
 func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decision, via Delivery, now time.Time) (Verdict, error) {
 	if s.Ledger != nil {
 		if s.Ledger.PayloadHash != d.PayloadHash {
@@ -166,9 +163,8 @@ func (s DecisionState) fenceVerdict(d domain.Decision) Verdict {
 	return v
 }
 
-// snapshotTime is when the decision's snapshot was taken, but no later than the
-// decision was published: a fast clock must neither keep a decision from expiring
-// nor hide what changed since.
+// snapshotTime is when the decision's snapshot was taken, but at most when the decision was
+// published. A fast clock must neither keep a decision from expiring nor hide later changes.
 func snapshotTime(d domain.Decision, via Delivery, now time.Time) time.Time {
 	latest := now
 	if !via.PublishedAt.IsZero() {

@@ -9,12 +9,11 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// ReasonDecisionConflict refuses a decision whose id the ledger holds for another
-// one; the ledger keeps the first.
+// ReasonDecisionConflict refuses a decision whose id the ledger already holds for another decision.
+// The ledger keeps the first.
 const ReasonDecisionConflict Reason = "DECISION_CONFLICT"
 
-// Reasons for decisions that the ledger records as rejected; decisionChecks says
-// what each means.
+// Reasons for decisions that the ledger records as rejected. decisionChecks says what each means.
 const (
 	ReasonFenceMissing      Reason = "FENCE_MISSING"
 	ReasonFenceUnknown      Reason = "FENCE_UNKNOWN"
@@ -42,7 +41,7 @@ const (
 	ReasonNoColdBox         Reason = "NO_COLD_BOX"
 	ReasonOverCapacity      Reason = "OVER_CAPACITY"
 
-	// Of missions without orders.
+	// For missions without orders.
 	ReasonStandbyUnsupported Reason = "STANDBY_UNSUPPORTED"
 	ReasonBadCharge          Reason = "BAD_CHARGE"
 	ReasonBadWait            Reason = "BAD_WAIT"
@@ -57,10 +56,9 @@ type decisionCase struct {
 	now      time.Time
 }
 
-// decisionChecks are the reasons against a decision in the order in which they
-// count. against says in words for the ledger why the reason holds, "" if it does
-// not. A check may rely on those before it: after DRONE_UNKNOWN there is a drone,
-// after ORDER_UNKNOWN every order is known.
+// decisionChecks are the reasons against a decision, in the order of the checks. against describes
+// for the ledger why the reason applies, "" if it does not. A check may rely on those before it:
+// after DRONE_UNKNOWN the drone exists, and after ORDER_UNKNOWN every order does.
 var decisionChecks = []struct {
 	reason  Reason
 	means   string // for the documents; {Field} stands for one of the Limits
@@ -72,15 +70,15 @@ var decisionChecks = []struct {
 	{ReasonDecisionExpired, "its snapshot is older than {MaxAge}, or older than the move or deletion of a warehouse on its route", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
 	{ReasonDroneUnregistered, "nobody has registered the drone, or it is retired", decisionCase.droneUnregistered},
-	{ReasonMissionNotActive, "the mission to amend is over, unknown or another drone's", decisionCase.missionNotActive},
+	{ReasonMissionNotActive, "the mission to amend has ended, is unknown or is another drone's", decisionCase.missionNotActive},
 	{ReasonNotAmendable, "the drone does not support amendments, does not name its revision, or is not fit for one", decisionCase.notAmendable},
 	{ReasonRevisionChanged, "the mission to amend has another revision than it was planned on, or one that waits for the drone", decisionCase.revisionChanged},
 	{ReasonStandbyUnsupported, "the decision has no orders, and the drone does not support such missions", decisionCase.standbyUnsupported},
 	{ReasonDroneGrounded, "an operator has grounded the drone", byDrone(ReasonDroneGrounded)},
 	{ReasonDroneDue, "an item of the drone is due for maintenance, or its battery is too weak; an amendment may still take orders away", byDrone(ReasonDroneDue)},
-	{ReasonDroneIdentity, "the drone reports another serial number than the registered one", byDrone(ReasonDroneIdentity)},
+	{ReasonDroneIdentity, "the drone reports a serial number that is not the registered one", byDrone(ReasonDroneIdentity)},
 	{ReasonDroneNotIdle, "the drone is neither IDLE nor on its way home with its mission COMPLETED", byDrone(ReasonDroneNotIdle)},
-	{ReasonDroneSilent, "the drone was not heard of for {MaxSilence}", byDrone(ReasonDroneSilent)},
+	{ReasonDroneSilent, "the drone has not reported for {MaxSilence}", byDrone(ReasonDroneSilent)},
 	{ReasonLowBattery, "the drone has {MinBattery} or less, or would land with less; one that only charges where it is may have less", byDrone(ReasonLowBattery)},
 	{ReasonDroneChanged, "the drone has been away since the snapshot", byDrone(ReasonDroneChanged)},
 	{ReasonOrderUnknown, "the order does not exist", decisionCase.orderUnknown},
@@ -100,8 +98,7 @@ var decisionChecks = []struct {
 	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},
 }
 
-// LedgerReasons lists the reasons that the ledger gives for rejected decisions, in
-// the order in which they are checked.
+// LedgerReasons lists the ledger's reasons for rejected decisions, in the order of the checks.
 func LedgerReasons() []Reason {
 	reasons := make([]Reason, len(decisionChecks))
 	for i, check := range decisionChecks {
@@ -132,8 +129,8 @@ func (c decisionCase) fenceMissing() string {
 	return "it has no fence; take one from the depot's lock, or allow decisions without"
 }
 
-// fenceUnknown keeps a forged fence from being applied, after which every real one
-// would be stale. A lock's first fence is 1.
+// fenceUnknown refuses a forged fence. If it were applied, every real one would be stale. A lock's
+// first fence is 1.
 func (c decisionCase) fenceUnknown() string {
 	fence, depot := c.decision.Fence, c.FenceDepot(c.decision)
 	_, issued := c.fences(depot)
@@ -175,8 +172,8 @@ func (c decisionCase) droneUnknown() string {
 
 func (c decisionCase) droneUnregistered() string { return c.drones().unplanned(*c.Drone) }
 
-// byDrone is the check that the drone policy makes for one of its reasons. They stand
-// here in the order in which it gives them.
+// byDrone is the drone policy's check for one of its reasons. The order here is that of the drone
+// policy.
 func byDrone(reason Reason) func(decisionCase) string {
 	return func(c decisionCase) string {
 		var err error
@@ -195,8 +192,8 @@ func byDrone(reason Reason) func(decisionCase) string {
 	}
 }
 
-// rounding is how much of a percent or a kilogram a sum of estimates may be off:
-// a plan that uses a limit up is not refused for its last binary digit.
+// rounding is the rounding error of a sum of estimates, in percent or kilograms. It lets plans
+// reach a limit exactly.
 const rounding = 1e-9
 
 func (c decisionCase) orderUnknown() string {
@@ -208,7 +205,7 @@ func (c decisionCase) orderUnknown() string {
 	return ""
 }
 
-// anyOrder makes a check of one order one of all that the drone is given.
+// anyOrder applies a check to each order that the drone is given.
 func anyOrder(against func(decisionCase, domain.Order) string) func(decisionCase) string {
 	return func(c decisionCase) string {
 		for _, id := range c.added() {
@@ -234,11 +231,10 @@ func (c decisionCase) orderHeld(o domain.Order) string {
 	return "it waits for an operator: " + o.HeldReason
 }
 
-// orderChanged compares two times. An order's new content is dated when it is
-// decided on, and visible only when that transaction commits: a snapshot between
-// the two saw the old content. Only a write after the snapshot can have been such
-// a commit; an order that has long been pending was written for something else,
-// such as a mark that it is late.
+// orderChanged compares two times. A change is dated when it is decided and visible when it
+// commits, so a snapshot between the two saw the old content. Only a write after the snapshot can
+// be such a commit. An order that has long been PENDING was written for another reason, such as a
+// mark that it is late.
 func (c decisionCase) orderChanged(o domain.Order) string {
 	switch {
 	case o.PendingSince.After(c.seen):

@@ -17,12 +17,10 @@ type OrderPolicy struct {
 // DefaultOrderPolicy holds the contract's values.
 func DefaultOrderPolicy() OrderPolicy { return OrderPolicy{Limits: DefaultLimits()} }
 
-// IngestOrder folds a request into the order it names; order is nil if there
-// is none yet. binding is the order's mission with its drone, needed (and
-// asked for by NeedsBinding) only when an assigned order is cancelled.
-// published is the message's publish time. A Rejection may come with a change:
-// the note that records it. An order that has a requester is changed or cancelled
-// by that one only.
+// IngestOrder folds a request into its order, which is nil if it does not exist yet. binding is the
+// order's drone and mission; only the cancellation of an assigned order needs it, see NeedsBinding.
+// published is the message's publish time. A Rejection may come with a change, the note that
+// records it. Only its requester changes or cancels an order that has one.
 func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req domain.OrderRequest, published, now time.Time) (Change, error) {
 	r := p.recorder(now, domain.CauseOrder)
 	hash := req.Hash()
@@ -89,8 +87,8 @@ func (p OrderPolicy) NeedsBinding(order *domain.Order, req domain.OrderRequest) 
 	return req.Cancel && order != nil && order.Status == domain.OrderAssigned
 }
 
-// createdAt is when the requester created the order, but no later than the message
-// was published: a fast clock must not make the order due later.
+// createdAt is when the requester created the order, but at most when the message was published. A
+// fast clock must not make the order due later.
 func createdAt(req domain.OrderRequest, published time.Time) time.Time {
 	if req.CreatedAt.IsZero() {
 		return published
@@ -111,8 +109,8 @@ func fill(o *domain.Order, req domain.OrderRequest, created time.Time) {
 func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, req domain.OrderRequest, why string) (Change, error) {
 	id := req.ID
 	if order == nil {
-		// The cancellation overtook the order: a tombstone keeps the order from
-		// being created when it arrives.
+		// The cancellation overtook the order. A tombstone keeps the order from being created when
+		// it arrives.
 		o := domain.Order{ID: id, Status: domain.OrderCancelled}
 		o.RequesterID = req.RequesterID
 		r.order(domain.Order{}, &o, "cancelled before it arrived")
@@ -172,8 +170,8 @@ func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.T
 	})
 }
 
-// SetPriority gives an open order another priority; its deadline stays. Plans that are
-// under way keep it: they are sound, whatever its urgency.
+// SetPriority gives an open order another priority; its deadline stays. Missions under way keep the
+// order, because they remain sound.
 func SetPriority(order *domain.Order, id domain.OrderID, p domain.Priority, why string, now time.Time) (Change, error) {
 	return adjust(order, id, why, now, func(o *domain.Order) error {
 		if o.Priority == p {

@@ -6,8 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// DronePolicy decides what a drone's report, or its silence, means, and whether it
-// can accept a mission.
+// DronePolicy decides what a drone's report or silence means, and whether the drone can accept a
+// mission.
 type DronePolicy struct {
 	Limits
 	// PlanUnregistered gives missions to drones that nobody registered.
@@ -17,9 +17,8 @@ type DronePolicy struct {
 // DefaultDronePolicy holds the contract's values.
 func DefaultDronePolicy() DronePolicy { return DronePolicy{Limits: DefaultLimits()} }
 
-// CheckTime refuses a report that was measured too far ahead of the server, as
-// server is its time: applied, it would make all that its drone reports until
-// then stale. The error, if any, is a Rejection.
+// CheckTime refuses a report that was measured too far ahead of the server's time. If it were
+// applied, all reports until then would be stale. The error, if any, is a Rejection.
 func (p DronePolicy) CheckTime(t domain.Telemetry, server time.Time) error {
 	if t.Timestamp.After(server.Add(p.MaxFuture)) {
 		return reject(ReasonFutureTimestamp, string(t.DroneID),
@@ -28,12 +27,12 @@ func (p DronePolicy) CheckTime(t domain.Telemetry, server time.Time) error {
 	return nil
 }
 
-// maxFlightBetween bounds the flight that two reports prove, in seconds: a drone that was
-// silent for longer may have landed.
+// maxFlightBetween bounds the flight that two reports prove, in seconds. A drone that was silent
+// for longer may have landed.
 const maxFlightBetween = 120
 
-// count takes over what a report says of its drone, and counts its flight and landings. The
-// whole seconds of two reports add up without loss.
+// count takes over what a report says of its drone, and counts its flight and landings. Whole
+// seconds add up without loss.
 func count(d *domain.Drone, before domain.Drone, t domain.Telemetry) {
 	if t.BatteryHealth != nil {
 		d.BatteryHealth = t.BatteryHealth
@@ -56,14 +55,13 @@ func count(d *domain.Drone, before domain.Drone, t domain.Telemetry) {
 	}
 }
 
-// ApplyTelemetry folds one report into the drone's binding. A drone that is not
-// known yet has an empty ID and becomes an unregistered one. The error, if any, is a
-// Rejection and the binding is then unchanged.
+// ApplyTelemetry folds one report into the drone's binding. An unknown drone has an empty ID and
+// becomes an unregistered one. If the error is not nil, it is a Rejection and the binding is
+// unchanged.
 //
-// Binding belongs to decisions: a report never binds a drone, and frees it only
-// when it proves that the drone knows of the mission's end or that the command
-// expired unseen. A report that is older than the last one moves nothing back, but
-// still proves what the drone has done for the mission that it names.
+// Only decisions bind a drone. A report frees it only when it proves that the drone knows of the
+// mission's end, or that the command expired unseen. A report older than the last one moves nothing
+// back, but still proves what the drone has done for the mission that it names.
 func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time) (Binding, Change, error) {
 	if err := p.CheckTime(t, now); err != nil {
 		return b, Change{}, err
@@ -92,7 +90,7 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	from, tracked := trackOf(before)
 	d.Position, d.Battery, d.SpeedKmh = t.Position, t.Battery, t.SpeedKmh
 	d.LastUpdate = t.Timestamp
-	// A report that waited out an outage is no sign of life now.
+	// A report that was delayed by an outage is not a sign of life now.
 	d.SeenAt = earlier(now, t.Timestamp.Add(p.ClockError))
 	if t.Status != "" {
 		d.ReportedStatus = t.Status

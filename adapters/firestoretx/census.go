@@ -11,24 +11,24 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Census is how the fleet stands.
+// Census counts the drones and open orders of the fleet.
 type Census struct {
-	Orders map[domain.OrderStatus]int64 // those that are not over
+	Orders map[domain.OrderStatus]int64 // open ones
 	Held   int64                        // pending orders that wait for an operator
 	Drones map[domain.DroneStatus]int64
-	// Unregistered drones reported, and nobody registered them.
+	// Unregistered counts the drones that reported but are not registered.
 	Unregistered int64
-	// Waiting is when the oldest order that waits for a drone was created, by priority;
-	// absent if none does.
+	// Waiting is when the oldest order that waits for a drone was created, by priority. A priority
+	// without such orders is absent.
 	Waiting map[domain.Priority]time.Time
 }
 
 // censusAtOnce bounds the concurrent queries of a census.
 const censusAtOnce = 4
 
-// Census counts drones and open orders by status. Each count is of its own moment: an order
-// that changes meanwhile may count twice or not at all. Orders that are over are not
-// counted; their number only grows.
+// Census counts drones and open orders by status. The counts are not of one moment: an order that
+// changes meanwhile may count twice or not at all. Closed orders are not counted, because their
+// number only grows.
 //
 // Cost: 18 RPCs; 18 reads, and one for each 1,000 drones and open orders.
 func (s *Store) Census(ctx context.Context) (Census, error) {

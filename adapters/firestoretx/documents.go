@@ -95,7 +95,7 @@ var droneCodec = append(codec[domain.Drone]{
 	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
 }, registryCodec...)
 
-// whereabouts is a drone's position; one that has never reported has none (F-REG-19).
+// whereabouts is a drone's position. A drone that has never reported has none (F-REG-19).
 func whereabouts() field[domain.Drone] {
 	f := point("position", func(d *domain.Drone) *domain.Position { return &d.Position })
 	stored := f.get
@@ -452,7 +452,7 @@ var cycleCodec = codec[domain.Cycle]{
 	counter(withoutOrders, func(c *domain.Cycle) *int { return &c.WithoutOrders }),
 }
 
-// withoutOrders is the field that counts the cycles without orders of an area.
+// withoutOrders is the field that counts an area's cycles without orders.
 const withoutOrders = "withoutOrders"
 
 var lockBreakCodec = codec[domain.LockBreak]{

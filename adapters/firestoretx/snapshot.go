@@ -26,22 +26,21 @@ type SnapshotRequest struct {
 	At time.Time
 	// Limits select the drones; a field that is zero stands for the contract's value.
 	Limits policy.Limits
-	// Flights asks for the drones in flight, too, whose missions can be amended.
+	// Flights also asks for the drones in flight whose missions can be amended.
 	Flights bool
 	// OnMalformed, if set, is called for each drone, order or warehouse that was left
 	// out because its document is malformed.
 	OnMalformed func(error)
 }
 
-// Snapshot reads, at one read time and without locks, what a cycle of one area plans with:
-// warehouses, depots, PENDING orders that are not held, and IDLE drones that are charged,
-// reported recently and are fit; see policy.DronePolicy.Fit. Drones in flight come with their missions and
-// undelivered orders.
+// Snapshot reads what a cycle of one area plans with, at one read time and without locks:
+// warehouses, depots, PENDING orders that are not held, and IDLE drones that are fit; see
+// policy.DronePolicy.Fit. Drones in flight come with their missions and undelivered orders.
 //
-// The depots at that time determine the area. A drone belongs to the area of its home, and
-// an order to that of its planning depot. An area with every depot has all drones. Orders
-// that no depot plans belong to the first area, so each order is in one area. A malformed
-// document is left out; that of the requested depot is an error.
+// The depots at that time determine the area. A drone belongs to the area of its home, and an order
+// to that of its planning depot. An area with every depot has all drones. Orders that no depot
+// plans belong to the first area, so each order is in one area. Malformed documents are left out,
+// but that of the requested depot is an error.
 //
 // Cost: 6 RPCs, one more for every 15 depots of the area; a read per document returned. Of
 // several areas the first counts the orders: 1 RPC and a read more, and one more for every
@@ -110,8 +109,8 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 	return snap, wrap(err, "snapshot")
 }
 
-// readDrones adds the idle drones of an area to a snapshot, and those that charge where slots
-// are limited. It returns those in flight if they are asked for.
+// readDrones adds the idle drones of an area to a snapshot, and those that charge where slots are
+// limited. It returns those in flight if requested.
 func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area domain.Area, snap *domain.Snapshot, leaveOut func(error) bool) (flying []domain.Drone, _ error) {
 	drones := s.judging(req.Limits)
 	statuses := []domain.DroneStatus{domain.DroneIdle}
@@ -143,8 +142,8 @@ func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area 
 	return flying, nil
 }
 
-// readWaiting adds the orders that an area's cycle plans to a snapshot; in the first area
-// also those that no depot plans.
+// readWaiting adds the orders that an area's cycle plans to a snapshot. The first area also gets
+// those that no depot plans.
 func (s *Store) readWaiting(ctx context.Context, tx *firestore.Transaction, area domain.Area, first bool, snap *domain.Snapshot, leaveOut func(error) bool) error {
 	all := len(snap.Beyond) == 0
 	if !all && first {
@@ -189,8 +188,8 @@ func (s *Store) anyAstray(ctx context.Context, tx *firestore.Transaction, snap *
 	return total > 0, nil
 }
 
-// waitingFor queries the orders that wait for a drone and that depots plan, all of them if
-// no depot is named.
+// waitingFor queries the orders that wait for a drone and that the depots plan; without depots, all
+// that wait.
 func (s *Store) waitingFor(depots []domain.DepotID) firestore.Query {
 	waiting := s.where(Orders, "status", string(domain.OrderPending)).Where("held", "==", false)
 	if len(depots) > 0 {
@@ -199,8 +198,8 @@ func (s *Store) waitingFor(depots []domain.DepotID) firestore.Query {
 	return waiting
 }
 
-// readFlights reads the amendable missions of drones in flight, with their orders, and the
-// missions of drones on their way home that can take the next one.
+// readFlights reads the amendable missions of drones in flight with their orders. It also reads the
+// missions of homebound drones that can take the next one.
 func (s *Store) readFlights(tx *firestore.Transaction, drones policy.DronePolicy, flying []domain.Drone, now time.Time, leaveOut func(error) bool) ([]domain.Flight, error) {
 	if len(flying) == 0 {
 		return nil, nil
@@ -264,7 +263,7 @@ type depotsRead struct {
 	readTime time.Time
 }
 
-// readDepots reads all depots. Only if needed is malformed, that is an error.
+// readDepots reads all depots. A malformed one is an error only if it is needed.
 func readDepots(it *firestore.DocumentIterator, needed domain.DepotID) (read depotsRead, err error) {
 	err = each(it, func(doc *firestore.DocumentSnapshot) error {
 		read.count++
@@ -281,14 +280,13 @@ func readDepots(it *firestore.DocumentIterator, needed domain.DepotID) (read dep
 	return read, err
 }
 
-// judging is the store's policy of drones with other limits.
+// judging is the store's drone policy with other limits.
 func (s *Store) judging(limits policy.Limits) policy.DronePolicy {
 	return policy.DronePolicy{Limits: limits, PlanUnregistered: s.drone.PlanUnregistered}
 }
 
-// Fleet lists the drones of depots, or all without depots, that reported within maxSilence.
-// Those that the fleet does not plan with are left out.
-// Malformed documents are left out.
+// Fleet lists the drones of depots that reported within maxSilence, or of the whole fleet if depots
+// is empty. It leaves out drones that the fleet does not plan with, and malformed documents.
 //
 // Cost: 1 RPC for every 30 depots; a read per drone.
 func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error) {
@@ -307,8 +305,8 @@ func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence t
 	return fleet, nil
 }
 
-// Idle lists the drones of depots that cycles would be offered: IDLE, charged, heard of
-// recently and not grounded. Malformed documents are left out.
+// Idle lists the drones of depots that cycles may be offered: IDLE, charged, not grounded, and with
+// a recent report. Malformed documents are left out.
 //
 // Cost: 1 RPC for every 30 depots; a read per IDLE drone.
 func (s *Store) Idle(ctx context.Context, depots []domain.DepotID, limits policy.Limits) ([]domain.Drone, error) {
@@ -352,12 +350,12 @@ func (s *Store) Waiting(ctx context.Context, depots []domain.DepotID) (map[domai
 	return waiting, nil
 }
 
-// maxIn is how many values Firestore compares a field with in one query, and how many
-// combinations of values two fields.
+// maxIn is how many values of a field one query may compare, and how many combinations of values of
+// two fields.
 const maxIn = 30
 
-// homes splits depots for queries that name at most most of them. If all are asked for,
-// one query has no condition.
+// homes splits depots for queries that name at most the given number. If all are requested, one
+// query without a condition serves.
 func homes(depots []domain.DepotID, all bool, most int) [][]domain.DepotID {
 	if all {
 		return [][]domain.DepotID{nil}
@@ -404,7 +402,7 @@ func each(it *firestore.DocumentIterator, f func(*firestore.DocumentSnapshot) er
 	}
 }
 
-// decodeAll decodes every document of a query, and lists why some cannot be decoded.
+// decodeAll decodes every document of a query and lists the decoding errors.
 func decodeAll[T any](it *firestore.DocumentIterator, decode func(*firestore.DocumentSnapshot) (T, error)) (list []T, malformed []error, err error) {
 	err = each(it, func(doc *firestore.DocumentSnapshot) error {
 		v, err := decode(doc)
@@ -418,8 +416,8 @@ func decodeAll[T any](it *firestore.DocumentIterator, decode func(*firestore.Doc
 	return list, malformed, err
 }
 
-// collect decodes every document of a query. Beside a *MalformedError it returns all
-// documents that can be decoded.
+// collect decodes every document of a query. Beside a *MalformedError it returns all documents that
+// can be decoded.
 func collect[T any](it *firestore.DocumentIterator, decode func(*firestore.DocumentSnapshot) (T, error)) ([]T, error) {
 	list, malformed, err := decodeAll(it, decode)
 	if err != nil { // the list is not complete

@@ -18,13 +18,12 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Config tunes a Store. The zero value of every field stands for the default in its
-// comment.
+// Config tunes a Store. A field with the zero value has the default in its comment.
 type Config struct {
-	// Now is the local clock; default time.Now. The time of a transaction is the
-	// later of it and the server's read time.
+	// Now is the local clock; default time.Now. The time of a transaction is the later of it and
+	// the server's read time.
 	Now func() time.Time
-	// Limits are those of the policies; a field that is zero stands for the contract's value.
+	// Limits are those of the policies. A field that is zero has the contract's value.
 	Limits policy.Limits
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
 	AllowUnfenced bool
@@ -32,31 +31,28 @@ type Config struct {
 	RecordStops bool
 	// PlanUnregistered plans with drones that nobody registered.
 	PlanUnregistered bool
-	// Counters, if set, tells the fences that the depots' locks have handed out, for
-	// locks that are not in this Firestore; default their counters here, as
-	// lock/firestorelock keeps them.
+	// Counters, if set, reads the fences that the depots' locks have handed out, for locks outside
+	// this Firestore. The default reads the counters that lock/firestorelock keeps here.
 	Counters lock.FenceReader
-	// Retention is how long TTL policies must keep new documents, by collection. Default: 90
-	// days, and orders and missions for ever.
+	// Retention is how long TTL policies must keep new documents, by collection. By default orders
+	// and missions stay for ever, and other records for 90 days.
 	Retention domain.Retention
-	// EventShards, if positive, spreads events over that many values of the field
-	// shard, for fleets that write more events a second than one index on their
-	// time can take; see docs/auditing.md. Default 0: no such field.
+	// EventShards, if positive, spreads events over this many values of the field shard. Fleets
+	// need it that write more events a second than one index on their time can take; see
+	// docs/auditing.md. Default 0: no such field.
 	EventShards int
 	// Owed, if set, is called after each commit with every mission that now owes its
 	// drone a message, with the context of the operation. It must not block.
 	Owed func(context.Context, domain.Mission)
-	// Conflicted, if set, is called whenever another writer was faster and a
-	// transaction runs again or a commit was refused, with the context of the
-	// operation. It must not block.
+	// Conflicted, if set, is called with the context of the operation whenever another writer was
+	// faster: a transaction runs again, or a commit was refused. It must not block.
 	Conflicted func(ctx context.Context)
-	// PickedUpAgain, if set, is called when late evidence shows that a parcel which was
-	// put down has been picked up again, with the context of the operation. It must
-	// not block.
+	// PickedUpAgain, if set, is called with the context of the operation when late evidence shows
+	// the delivery of a parcel that another drone has picked up again. It must not block.
 	PickedUpAgain func(context.Context, domain.OrderID)
-	// Delivered, if set, is called after each commit that delivers an order, with the
-	// context of the operation: once for each order, by the process that commits it.
-	// A commit whose answer was lost goes unnoticed. It must not block.
+	// Delivered, if set, is called after each commit that delivers an order, with the context of
+	// the operation. It is called once for each order, by the process that commits it, unless the
+	// commit's answer was lost. It must not block.
 	Delivered func(context.Context, domain.Order)
 }
 
@@ -103,8 +99,7 @@ func New(client *firestore.Client, cfg Config) *Store {
 	return s
 }
 
-// MalformedError says that a stored document cannot be decoded; a person must correct
-// it.
+// MalformedError says that a stored document cannot be decoded. A person must correct it.
 type MalformedError struct{ Err error }
 
 func (e *MalformedError) Error() string { return e.Err.Error() }
@@ -120,7 +115,7 @@ func Retryable(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errCountersMoving) {
 		return true
 	}
-	if _, ok := errors.AsType[*lock.Error](err); ok { // the locks' store is down, or an operator must repair it
+	if _, ok := errors.AsType[*lock.Error](err); ok { // the lock store is down, or an operator must repair it
 		return true
 	}
 	st, ok := statusOf(err)
@@ -163,16 +158,16 @@ type txn struct {
 	drones   map[domain.DroneID]droneDoc
 	missions map[domain.MissionID]domain.Mission
 	orders   map[domain.OrderID]domain.Order
-	// owed are the missions that owe their drones a message after the commit, and
-	// delivered the orders that it delivers.
+	// owed are the missions with a message for their drone after the commit, and delivered the
+	// orders that it delivers.
 	owed      []domain.Mission
 	delivered []domain.Order
 }
 
 type personKey struct{}
 
-// By returns a context for changes that a person causes. Each event of such a change, of
-// cause OPERATOR, has the name in its field by.
+// By returns a context for changes that a person causes. Each event of such a change has cause
+// OPERATOR and the name in its field by.
 func By(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, personKey{}, name)
 }
@@ -183,8 +178,8 @@ func personOf(ctx context.Context) string {
 	return name
 }
 
-// errNobody refuses an operator's change that the audit could not attribute.
-var errNobody = errors.New("the change of an operator names nobody; pass the name with By")
+// errNobody refuses an operator's change that the audit cannot attribute.
+var errNobody = errors.New("the operator's change names no person; pass the name with By")
 
 type droneDoc struct {
 	domain.Drone
@@ -192,8 +187,8 @@ type droneDoc struct {
 	err    error // the document is malformed
 }
 
-// transact runs f in a read-write transaction, again after each conflict. resp, if
-// not nil, receives the commit's answer.
+// transact runs f in a read-write transaction, and again after each conflict. resp, if not nil,
+// receives the commit's answer.
 func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f func(*txn) error) error {
 	if resp == nil {
 		resp = new(firestore.CommitResponse)
@@ -259,8 +254,8 @@ func refs[ID ~string](s *Store, collection string, ids []ID) []*firestore.Docume
 	return list
 }
 
-// readDrones reads drones. A malformed one is kept with its error, so that the others
-// of a batch still commit.
+// readDrones reads drones. It keeps a malformed one with its error, so that the others of a batch
+// still commit.
 func (t *txn) readDrones(ids ...domain.DroneID) error {
 	snaps, err := t.get(refs(t.store, Drones, ids)...)
 	if err != nil {
@@ -421,7 +416,7 @@ func (t *txn) write(c policy.Change) error {
 	}
 	for _, id := range c.Revoke {
 		m := domain.Mission{ID: id, DroneID: c.Drone.ID, Status: domain.MissionFailed, RevokePending: true}
-		// Enough for a revocation if the document was deleted.
+		// These fields suffice for a revocation if the document was deleted.
 		owing := map[string]any{"droneId": string(m.DroneID), "status": string(m.Status), "revokePending": true}
 		if err := t.Set(t.store.doc(Missions, string(id)), owing, firestore.MergeAll); err != nil {
 			return err
@@ -443,8 +438,8 @@ func (s *Store) expiry(collection string, since time.Time) time.Time {
 	return since.Add(kept)
 }
 
-// ends are the fields of a document that an order or a mission gets when it ends: the moment
-// from which it may be deleted, if there is one.
+// ends are the fields that an order or a mission gets when it ends: the time from which TTL
+// policies may delete it, if any.
 func (t *txn) ends(collection string, was, is bool) []firestore.Update {
 	if _, configured := t.store.retention.Of[collection]; !configured || was || !is {
 		return nil
@@ -472,8 +467,8 @@ func shardOf(id string, shards int) int {
 	return int(h.Sum32() % uint32(shards))
 }
 
-// writeDrone stores a drone. If its mission changes too, the drone repeats the mission's
-// revision: its version then stands for the whole binding.
+// writeDrone stores a drone. If its mission changes too, it also stores the mission's revision, so
+// that the drone's version stands for the whole binding.
 func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
 	ref := t.store.doc(Drones, string(d.ID))
 	before := t.drones[d.ID]
@@ -492,7 +487,7 @@ func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
 	return t.Update(ref, us)
 }
 
-// writeOrder stores an order. A document from another tool gets all fields: queries miss an
+// writeOrder stores an order. A document from another tool gets all fields, because queries miss an
 // absent flag.
 func (t *txn) writeOrder(o domain.Order) error {
 	ref := t.store.doc(Orders, string(o.ID))
@@ -507,7 +502,7 @@ func (t *txn) writeOrder(o domain.Order) error {
 	return put(t, ref, orderCodec, before, o, exists, ends...)
 }
 
-// put creates a document or updates the fields that changed; more are other fields.
+// put creates a document or updates the changed fields; more are further fields.
 func put[T any](t *txn, ref *firestore.DocumentRef, c codec[T], before, after T, exists bool, more ...firestore.Update) error {
 	if !exists {
 		doc := c.encode(after)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxStrangers is above how many unregistered drones reports of further ones are refused:
-	// whoever may publish telemetry could create documents without end.
+	// maxStrangers is how many unregistered drones may exist before reports of further ones are
+	// refused. Otherwise anyone who may publish telemetry could create documents without end.
 	maxStrangers = 1000
-	// strangersRemembered is how long a count of them is believed.
+	// strangersRemembered is how long a count of them is used.
 	strangersRemembered = 15 * time.Second
 )
 
-// strangerCount is the number of unregistered drones as last counted, and those that this
-// process has added since.
+// strangerCount is the last count of unregistered drones, and the number that this process has
+// added since.
 type strangerCount struct {
 	mu      sync.Mutex
 	n       int64
@@ -52,8 +52,8 @@ func (s *Store) unregistered() firestore.Query {
 	return s.client.Collection(Drones).Where("unregistered", "==", true)
 }
 
-// checkStranger refuses a report of an unknown drone while too many others are unregistered.
-// Where unregistered drones are planned there is no limit.
+// checkStranger refuses a report of an unknown drone while too many others are unregistered. There
+// is no limit where unregistered drones are planned.
 //
 // Cost: 1 RPC and 2 reads, if nothing counted in the last 15 s.
 func (s *Store) checkStranger(ctx context.Context, id domain.DroneID) error {

@@ -13,9 +13,9 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// commitGuarded writes changes in one commit without a read, each guarded by the version
-// of its drone's document that is cached. It writes nothing if a version has moved on or
-// the server refuses a change; then all drones are outdated and must be read.
+// commitGuarded writes changes in one commit without a read, each guarded by the cached version of
+// its drone's document. If a version has moved on or the server refuses a change, it writes
+// nothing; all drones are then outdated and must be read.
 func (a *TelemetryApplier) commitGuarded(ctx context.Context, changes []folded) (verdicts []verdict, outdated []droneReports) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -54,8 +54,8 @@ func (a *TelemetryApplier) commitGuarded(ctx context.Context, changes []folded) 
 	return verdictsOf(drones), nil
 }
 
-// readAndCommit applies the reports of drones in one transaction. If the server refuses
-// it, it tries ever smaller ones, so that one bad drone fails alone.
+// readAndCommit applies the reports of drones in one transaction. If the server refuses it, it
+// retries with ever fewer drones, so that one bad drone fails alone.
 func (a *TelemetryApplier) readAndCommit(ctx context.Context, drones []droneReports) []verdict {
 	if len(drones) == 0 {
 		return nil
@@ -71,9 +71,9 @@ func (a *TelemetryApplier) readAndCommit(ctx context.Context, drones []droneRepo
 	return a.failed(judged, err)
 }
 
-// transact reads drones with their missions and orders, folds their reports and commits.
-// A drone whose document is malformed fails alone. Beside an error it returns the
-// verdicts as far as the drones could be read; they hold only if a commit succeeds.
+// transact reads drones with their missions and orders, folds their reports and commits. A drone
+// whose document is malformed fails alone. Beside an error it returns the verdicts of the drones
+// that could be read; they hold only if a commit succeeds.
 func (a *TelemetryApplier) transact(ctx context.Context, drones []droneReports) ([]droneReports, error) {
 	var resp firestore.CommitResponse
 	var read time.Time

@@ -9,7 +9,7 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// verdict is a report and what becomes of it.
+// verdict is a report and its outcome.
 type verdict struct {
 	domain.Telemetry
 	index   int           // of the report in its batch
@@ -28,15 +28,15 @@ type droneReports struct {
 	verdicts []verdict
 }
 
-// folded is what the reports of a drone make of its binding.
+// folded is a drone's binding after its reports.
 type folded struct {
 	droneReports // their verdicts hold if the change commits
 	after        policy.Binding
 	change       policy.Change
 }
 
-// gather sorts a batch by drone and timestamp. It cuts timestamps to what Firestore
-// keeps; otherwise a redelivery would look newer.
+// gather sorts a batch by drone and timestamp. It cuts timestamps to Firestore's precision;
+// otherwise a redelivery would look newer.
 func gather(batch []domain.Telemetry) []droneReports {
 	byID := map[domain.DroneID]int{}
 	var drones []droneReports
@@ -56,10 +56,10 @@ func gather(batch []domain.Telemetry) []droneReports {
 	return drones
 }
 
-// foldCached folds the reports of each drone into its cached binding. It returns the
-// verdicts on drones that do not change, the changes that need no read, and the drones
-// that must be read. The cache never runs ahead of the store, so a stale report stays
-// stale. The server's clock may at most be ahead of the time that reports are judged by.
+// foldCached folds the reports of each drone into its cached binding. It returns the verdicts on
+// unchanged drones, the changes that need no read, and the drones that must be read. The cache is
+// never ahead of the store, so a stale report stays stale. The server's clock may at most be ahead
+// of the time that judges reports.
 func (a *TelemetryApplier) foldCached(drones []droneReports) (refused []verdict, changes []folded, unread []droneReports) {
 	now := a.store.now() // one for all that is judged by it
 	for _, d := range drones {
@@ -86,8 +86,8 @@ func (a *TelemetryApplier) foldCached(drones []droneReports) (refused []verdict,
 	return refused, changes, unread
 }
 
-// fold applies the reports to the drone's binding. A report is too far ahead by server,
-// the server's time; the change takes place at now.
+// fold applies the reports to the drone's binding. server, the server's time, decides whether a
+// report is too far ahead; the change takes place at now.
 func (d droneReports) fold(p policy.DronePolicy, binding policy.Binding, server, now time.Time) folded {
 	f := folded{droneReports: droneReports{id: d.id, verdicts: slices.Clone(d.verdicts)}, after: binding}
 	for i := range f.verdicts {
@@ -103,10 +103,10 @@ func (d droneReports) fold(p policy.DronePolicy, binding policy.Binding, server,
 	return f
 }
 
-// failed are the verdicts when err kept the change from committing. Rejections stand,
-// with two exceptions. A report that is stale only beside an accepted one fails too: it
-// may be that one's second delivery, and its ack would lose both. So does a stale report
-// that may prove something about another mission.
+// failed are the verdicts when err kept the change from committing. Rejections stay, with two
+// exceptions. A report that is stale only because of an accepted one fails too: it may be a second
+// delivery of that one, and its ack would lose both. A stale report that may prove stops of another
+// mission fails as well.
 func (d droneReports) failed(err error) droneReports {
 	err = wrap(err, "telemetry of drone %s", d.id)
 	d.verdicts = slices.Clone(d.verdicts)
@@ -139,17 +139,16 @@ func answers(verdicts []verdict, n int) []error {
 	return errs
 }
 
-// mayBeAccepted reports whether the cache refuses a report that the store may accept:
-// decisions do not update the cache. So the cache may lack the drone's mission, or the
-// mission's latest revision with its stops.
+// mayBeAccepted reports whether the store may accept a report that the cache refuses. Decisions do
+// not update the cache, so it may lack the drone's mission or that mission's latest revision.
 func (a *TelemetryApplier) mayBeAccepted(v verdict) bool {
 	return v.refused == policy.ReasonUnknownRevision || v.refused == policy.ReasonTooManyStops ||
 		v.past && v.stale() && !a.ended.holdsNot(v.Telemetry)
 }
 
-// needsNoRead reports whether the drone's version is guard enough for a change. The
-// change must touch no mission and no order. Nor may it alter how long the drone has
-// been idle, on which decisions depend: only a transaction learns the server's time.
+// needsNoRead reports whether the drone's version is guard enough for a change. The change must not
+// touch a mission or an order. It must not alter how long the drone has been idle either: decisions
+// depend on that, and only a transaction learns the server's time.
 func needsNoRead(before, after domain.Drone, c policy.Change) bool {
 	return c.WithinDrone() && before.IdleSince.Equal(after.IdleSince)
 }
@@ -161,9 +160,9 @@ func (a *TelemetryApplier) tooFarAhead(t domain.Telemetry, now time.Time) bool {
 	return known && a.store.drone.CheckTime(t, server) != nil
 }
 
-// anyDoubtful reports whether only the server can tell if one of the reports is too far
-// ahead of it. The local clock alone refuses none: a drone does not send it again. It
-// accepts none either: all that the drone reports until then would be stale.
+// anyDoubtful reports whether only the server can tell if one of the reports is too far ahead of
+// it. The local clock alone refuses no report, because the drone does not repeat it. It accepts
+// none either, because all later reports until then would be stale.
 func (a *TelemetryApplier) anyDoubtful(d droneReports, now time.Time) bool {
 	return slices.ContainsFunc(d.verdicts, func(v verdict) bool {
 		return a.store.drone.CheckTime(v.Telemetry, a.server.atLeast(now)) != nil && !a.tooFarAhead(v.Telemetry, now)
