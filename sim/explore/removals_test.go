@@ -302,7 +302,7 @@ var removals = []removal{
 			b.Drone.LastUpdate = time.Time{}
 		}
 	}), "flight", "I4", 8, ""},
-	{"F-TEL-03", "reports from the future are believed", limited(func(l *Limits) { l.Drone.MaxFuture = never }), "odd", "LIVE", 7, ""},
+	{"F-TEL-03", "reports from the future are believed", limited(func(l *Limits) { l.Drone.MaxFuture = never }), "odd", "I10", 2, ""},
 	{"F-TEL-04", "an unknown drone is not registered", func(r Rules, _ Limits) Rules {
 		apply := r.Telemetry
 		r.Telemetry = func(b policy.Binding, t domain.Telemetry, now time.Time) (policy.Binding, policy.Change, error) {
