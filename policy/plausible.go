@@ -24,36 +24,36 @@ func trackOf(d domain.Drone) (t domain.Track, ok bool) {
 }
 
 // follow moves a track to a report, along the mission that holds the drone; m is nil for none. jump
-// is how many metres the report is beyond the drone's reach. If it is, the track stays where it
-// was.
+// is how many metres the report is beyond the drone's reach. If it is, the track stays as it was.
+// The possible stops are counted from where the track begins, not from those proven since: else
+// each claim would begin where the last one ended, in no time.
 func (p DronePolicy) follow(from domain.Track, m *domain.Mission, t domain.Telemetry) (to domain.Track, jump float64) {
 	speed := p.TopSpeedKmh / 3.6
 	// The drone's clock may have been set meanwhile.
 	metres := 2 * speed * (t.Timestamp.Sub(from.At) + 2*p.ClockError).Seconds()
 	jump = from.Position.DistanceMetres(t.Position) - p.StopRadiusMetres - metres
-	to = from
-	if jump <= 0 {
-		jump = 0
-		to.Position, to.At = t.Position, t.Timestamp
+	if jump > 0 {
+		return from, jump
 	}
+	to = from
+	to.Position, to.At = t.Position, t.Timestamp
 	if m == nil || m.ID != from.MissionID {
-		return to, jump
+		return to, 0
 	}
 	// The drone passes each stop within the radius, in order, and ends at the report.
 	at, flown, slack := from.Position, 0.0, p.StopRadiusMetres
-	for to.Stops = max(from.Stops, m.ReachedStops); to.Stops < countedStops(*m); to.Stops++ {
+	for ; to.Stops < countedStops(*m); to.Stops++ {
 		stop := m.Route[to.Stops]
 		if stop.Type == domain.WaypointDepotStart {
 			continue // passed by naming the mission
 		}
 		flown += max(0, at.DistanceMetres(stop.Position)-slack)
 		at, slack = stop.Position, 2*p.StopRadiusMetres
-		left := metres - flown
-		if left < 0 || jump == 0 && at.DistanceMetres(t.Position)-p.StopRadiusMetres > left {
+		if flown+at.DistanceMetres(t.Position)-p.StopRadiusMetres > metres {
 			break
 		}
 	}
-	return to, jump
+	return to, 0
 }
 
 // possibleStops is how many stops of the bound mission the drone can have completed. A

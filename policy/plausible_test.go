@@ -105,6 +105,47 @@ func TestPlausible_Boasts(t *testing.T) {
 	}
 }
 
+// F-SND-03: a claim that is made again proves no more, although the hospital is near the depot
+// and the pickup is proven meanwhile.
+func TestPlausible_AClaimMadeAgainProvesNoMore(t *testing.T) {
+	nearDepot := domain.Position{Lat: depotAt.Lat, Lon: depotAt.Lon + 0.007} // half a kilometre
+	farAway := domain.Position{Lat: depotAt.Lat + 5, Lon: depotAt.Lon}
+	begin := func() *world {
+		w := newWorld(configured(DefaultDronePolicy(), DefaultOrderPolicy(), DefaultMissionAssignmentPolicy()))
+		o := openOrder("O1", 0)
+		o.Delivery = nearDepot
+		w.with(readyDrone("D1"), o)
+		x := plan("X", "D1", "O1")
+		x.Route[2].Position = nearDepot
+		w.expectOutcome(x, applied)
+		w.counts(1, depotAt, 1)
+		return w
+	}
+	t.Run("of a mission that has ended", func(t *testing.T) {
+		w := begin()
+		w.clock(2)
+		w.expectError(w.report(near(report("D1", domain.DroneMaintenance, "", w.now), depotAt)), "") // it fails
+		for s := 32.0; s < 34; s++ {                                                                 // enough for the warehouse and back, not for the hospital as well
+			w.clock(s)
+			_ = w.report(near(counted(report("D1", domain.DroneMoving, "M-X", w.now), 3), depotAt))
+			w.expectOrder("O1", domain.OrderPending, true)
+		}
+		if err := w.err(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("from where the drone cannot be", func(t *testing.T) {
+		w := begin()
+		for s := 20.0; s < 24; s++ { // enough for the warehouse
+			w.counts(s, farAway, 3)
+			w.expectOrder("O1", domain.OrderAssigned, false)
+		}
+		if err := w.err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // F-SND-03: no report of a drone that flies its route, at its top speed at most, is
 // implausible: whatever of its reports is lost or late, and however its clock is set meanwhile
 // within the error that is allowed.

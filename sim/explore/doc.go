@@ -40,6 +40,9 @@
 // compared. Time is a clock of a few ticks; the contract's limits are scaled down to it
 // in the same order (see DefaultLimits).
 //
+// In the world "boaster" drones have a top speed. An honest one flies a leg of its route in a
+// tick. One that lies claims every stop, from where it is or from where it cannot be.
+//
 // # What is checked
 //
 // I1 to I9 of package invariant, on states or on single changes, and in addition:
@@ -64,6 +67,9 @@
 //	       it, to one that exists and has not had it, four times at most; one that is refused
 //	       has no effect; a new order, one that is wanted elsewhere and one whose depot is gone
 //	       come to the nearest depot, and no other order moves
+//	CLAIM  in the place of TRUE for a drone that lied (F-SND-03): it could have picked up or put
+//	       down what the store says, by where its reports that are possible say that it was; a
+//	       drone that told no lie is not recorded as implausible
 //	LIVE   in every state with nothing under way, if nothing more goes wrong until every
 //	       limit has passed (a fair end), each order is delivered, cancelled or visibly
 //	       waiting with no area's drone left that could serve it, and no drone flies a
@@ -79,7 +85,7 @@
 // with that fence pass until the next cycle's decision lowers it. The exploration found
 // this; the world "blocked" leaves such decisions out.
 //
-// Not modelled are distances (a drone is at a stop or at none), batches of telemetry
+// Not modelled are distances outside "boaster" (a drone is at a stop or at none), batches of telemetry
 // (package policy's tests show that a batch is the fold of its reports), the lock, the
 // wire format and caches of the adapters. An optimizer amends a mission by any choice of
 // its orders and those that wait; no stop is almost reached. A mission without orders waits

@@ -33,7 +33,7 @@ func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
 		for _, w := range Worlds {
 			t.Run(w.Name, func(t *testing.T) {
 				t.Parallel()
-				r := Explore(w, Contract(DefaultLimits()), limit)
+				r := Explore(w, Contract(limitsOf(w)), limit)
 				t.Log(r)
 				if r.Violation != nil {
 					t.Errorf("%s\n%s", r.Violation, r.Story)

@@ -23,6 +23,9 @@ func (m *model) check(s *state) *Violation {
 			return v
 		}
 	}
+	if v := m.blamed(s); v != nil {
+		return v
+	}
 	for o := range s.Order {
 		if s.Order[o] == 0 {
 			continue
@@ -113,12 +116,17 @@ func (m *model) checkOrder(s *state, o int) *Violation {
 				return violated("I11", "%s picks order %s up at %v, and it waits at %v", x.ID, order.ID, stop.Position, *order.Pickup)
 			}
 		}
-		if c := m.course(s, k); order.Status == domain.OrderInDelivery && (c.serves&(1<<o) == 0 || s.Passed[k] <= c.pickup[o]) {
-			return violated("TRUE", "order %s is IN_DELIVERY, and %s has not picked it up", order.ID, x.ID)
+		stops, invariant := m.completed(s, k)
+		if c := m.course(s, k); order.Status == domain.OrderInDelivery && (c.serves&(1<<o) == 0 || stops <= c.pickup[o]) {
+			return violated(invariant, "order %s is IN_DELIVERY, and %s has not picked it up", order.ID, x.ID)
 		}
 	case domain.OrderDelivered:
-		if k < 0 || m.course(s, k).serves&(1<<o) == 0 || s.Passed[k] <= m.course(s, k).deliver[o] {
-			return violated("TRUE", "order %s is DELIVERED by %q, which has not put it down", order.ID, order.AssignedMissionID)
+		if k < 0 || s.Mission[k] == 0 {
+			return violated("TRUE", "order %s is DELIVERED by %q, which does not exist", order.ID, order.AssignedMissionID)
+		}
+		stops, invariant := m.completed(s, k)
+		if c := m.course(s, k); c.serves&(1<<o) == 0 || stops <= c.deliver[o] {
+			return violated(invariant, "order %s is DELIVERED by %q, which has not put it down", order.ID, order.AssignedMissionID)
 		}
 		return m.pickedUp(s, k, o)
 	case domain.OrderCancelled:

@@ -30,6 +30,7 @@ type message struct {
 	Drone  int
 	Report domain.Telemetry
 	Proves uint8
+	Lie    bool // it claims every stop
 
 	Request domain.OrderRequest
 

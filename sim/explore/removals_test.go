@@ -541,6 +541,33 @@ var removals = []removal{
 			s.Drone.Unregistered, s.Drone.RetiredAt = false, time.Time{}
 		}
 	}), "stranger", "I12", 6, ""},
+	{"F-SND-03", "a report proves whatever it claims", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
+		b.Drone.Track = nil
+	}), "boaster", "CLAIM", 2, ""},
+	{"F-SND-03", "a report proves whatever it claims of a mission that has ended", func(r Rules, _ Limits) Rules {
+		prove := r.ProveLate
+		r.ProveLate = func(e policy.Ended, t domain.Telemetry, now time.Time) (policy.Change, error) {
+			e.Mission.Track = nil
+			return prove(e, t, now)
+		}
+		return r
+	}, "boaster", "CLAIM", 5, ""},
+	{"F-SND-03", "a drone is believed to be wherever it jumps to", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
+		if k := b.Drone.Track; k != nil {
+			b.Drone.Track = &domain.Track{Position: b.Drone.Position, At: b.Drone.LastUpdate, MissionID: k.MissionID, Stops: max(1, k.Stops)}
+		}
+	}), "boaster", "I9", 2, ""},
+	{"F-SND-03", "a drone passes a stop when it jumps", told(func(before, after *policy.Binding, c *policy.Change) {
+		if from, to := before.Drone.Track, after.Drone.Track; from != nil && to != nil && c.Drone != nil && to.At.Equal(from.At) {
+			to.Stops = max(1, to.Stops) + 1
+			c.Drone.Track = to
+		}
+	}), "boaster", "I9", 2, ""},
+	{"F-SND-03", "a drone that reports late has flown no farther", func(r Rules, l Limits) Rules {
+		l.Drone.ClockError = 0
+		r.Telemetry = l.Drone.ApplyTelemetry
+		return r
+	}, "boaster", "CLAIM", 1, ""},
 	{"F-OPR-01", "a report releases a grounded drone", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
 		b.Drone.Grounded = false
 	}), "grounded", "I8", 4, ""},
@@ -893,7 +920,7 @@ var removals = []removal{
 // explore searches for the shortest history that the removal breaks.
 func (r removal) explore(limit int) Result {
 	w, _ := WorldOf(r.world)
-	l := DefaultLimits()
+	l := limitsOf(w)
 	return Explore(w, r.remove(Contract(l), l), limit)
 }
 

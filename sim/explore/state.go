@@ -63,6 +63,10 @@ type state struct {
 	Emergency uint8              // drones that reported one nobody cleared
 	Top       [maxDepots]uint8   // highest fence of each area applied
 	Stood     [maxMissions]uint8 // sites of the warehouse when each mission was given its orders, a bit for each order
+	Anchor    [maxDrones]id      // newest report that its drone can have measured where it says; see claims.go
+	Closed    [maxMissions]id    // that report when each mission ended
+	Before    [maxMissions]uint8 // stops that the mission's drone can have completed by then
+	Possible  [maxMissions]uint8 // stops that the mission's drone can have completed by now
 	Had       [maxOrders]uint8   // depots that handed each order over, a bit each; above them, depots that are gone
 
 	Left budgets
@@ -89,6 +93,7 @@ const (
 	circling                   // never gets anywhere
 	faulty                     // until it recovers
 	ahead                      // its clock is a tick ahead
+	lied                       // the store was told of stops that it need not have completed
 )
 
 // budgets bounds what goes wrong in one history.
@@ -102,7 +107,7 @@ type budgets struct {
 	Lose     uint8 // reports and commands lost on the way
 	Slow     uint8 // transactions during which something else happens
 	Abort    uint8 // missions that drones give up
-	Odd      uint8 // reports of a drone that hovers, passes a hospital, has a wrong clock or a low battery
+	Odd      uint8 // reports of a drone that hovers, passes a hospital, has a wrong clock or a low battery, or lies
 	Fault    uint8 // faults of drones
 	Unsent   uint8 // State Managers that die between commit and publishing the command
 	Release  uint8 // orders that an operator releases in error

@@ -70,6 +70,8 @@ const (
 	roam                      // flies about without a mission
 	await                     // waits where its mission says, for the time to come
 	overcount                 // claims more stops than its route has
+	boast                     // claims every stop of its route, from where it is
+	stray                     // the same, from where it is not
 )
 
 // fate is the outcome of a delivery.
@@ -277,7 +279,7 @@ func (m *model) manners(s *state, d uint8) (list []manner) {
 	if s.Left.Odd > 0 {
 		for _, how := range m.world.Odd {
 			switch {
-			case flies && (how == hover || how == overcount), !flies && (how == leap || how == low || how == charge || how == roam):
+			case flies && (how == hover || how == overcount || how == boast || how == stray), !flies && (how == leap || how == low || how == charge || how == roam):
 				list = append(list, how)
 			case flies && how == pass && s.Passed[f.Mission-1] == 1:
 				list = append(list, how)
@@ -565,7 +567,7 @@ func (m *model) report(s *state, d uint8, how manner) {
 		t.Timestamp = t.Timestamp.Add(tick)
 	}
 	var proves uint8
-	mission := f.Mission
+	mission, lie := f.Mission, how == boast || how == stray
 	switch how {
 	case fly:
 		i := m.nextStop(s, d)
@@ -610,9 +612,13 @@ func (m *model) report(s *state, d uint8, how manner) {
 		t.Status, t.Position = domain.DroneMaintenance, awayAt
 	case overcount:
 		t.Position = awayAt
+	case boast:
+		t.Position = m.flown(s, int(mission-1)).Route[s.Passed[mission-1]-1].Position
+	case stray:
+		t.Position = farAt
 	}
 	switch how {
-	case hover, pass, leap, low, charge, roam, overcount:
+	case hover, pass, leap, low, charge, roam, overcount, boast, stray:
 		s.Left.Odd--
 	case problem, emergency, maintenance:
 		s.Left.Fault--
@@ -629,8 +635,11 @@ func (m *model) report(s *state, d uint8, how manner) {
 				}
 			}
 			proves |= 1<<s.Passed[mission-1] - 1
-			if how == overcount {
+			switch {
+			case how == overcount:
 				count, proves = c.stops+1, 0
+			case lie:
+				count, proves = c.stops, 0
 			}
 			t.CompletedStops = &count
 		}
@@ -641,7 +650,7 @@ func (m *model) report(s *state, d uint8, how manner) {
 	if m.world.Standby {
 		t.SupportsAmendments, t.SupportsStandby = true, true
 	}
-	s.insert(m.internMessage(message{Kind: kindReport, Drone: int(d), Report: t, Proves: proves}))
+	s.insert(m.internMessage(message{Kind: kindReport, Drone: int(d), Report: t, Proves: proves, Lie: lie}))
 }
 
 func (m *model) deliver(s *state, at int, f fate) *Violation {
@@ -718,6 +727,9 @@ func (m *model) handleReport(s *state, n id, at moment, f fate) *Violation {
 	past := msg.Report.MissionID != "" && (s.Drone[msg.Drone] == 0 || m.drones.get(s.Drone[msg.Drone]).CurrentMissionID != msg.Report.MissionID)
 	a := m.telemetry(s, n, at)
 	refused := a.refused != "" && a.refused != policy.ReasonStaleTelemetry
+	if !refused {
+		m.listen(s, n)
+	}
 	if v := m.commit(s, a, true); v != nil {
 		return v
 	}

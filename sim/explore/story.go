@@ -50,6 +50,7 @@ var manners = map[manner]string{
 	problem: "has a problem and reports", emergency: "has an emergency and reports", maintenance: "is in maintenance and reports",
 	await:     "waits where it was told to and reports",
 	overcount: "counts too many stops and reports",
+	boast:     "claims all of its stops and reports", stray: "claims all of its stops from where it is not and reports",
 }
 
 func (m *model) describe(s *state, a action) string {

@@ -34,7 +34,7 @@ type model struct {
 
 func newModel(w World, r Rules) *model {
 	m := &model{
-		world: w, rules: r, limits: DefaultLimits(),
+		world: w, rules: r, limits: limitsOf(w),
 		drones: newPool[domain.Drone](), orders: newPool[domain.Order](), missions: newPool[domain.Mission](),
 		entries: newPool[domain.LedgerEntry](), messages: newPool[message](), courses: make([]course, 1),
 		answers: map[call]*answer{}, owed: map[[2]id]owed{}, ended: map[uint64]bool{},
@@ -705,6 +705,7 @@ func (m *model) commit(s *state, a *answer, publish bool) *Violation {
 			}
 		case n != 0:
 			s.Mission[i] = n
+			m.closeMission(s, i)
 		}
 	}
 	if a.fence != 0 {

@@ -30,6 +30,9 @@ type World struct {
 	Script   []Request
 	Left     budgets
 
+	// TopSpeedKmh bounds what drones can have flown; default: they may be anywhere a tick later.
+	TopSpeedKmh float64
+
 	Unknown bool // drones are registered, and have not reported yet
 	// Strangers are drones that nobody has registered; operators register and retire them.
 	Strangers bool
@@ -86,11 +89,17 @@ func (m *model) initial() state {
 		s.Newest[i] = m.internMessage(message{Kind: kindReport, Drone: i, Report: domain.Telemetry{
 			DroneID: droneID(i), Timestamp: start, Position: depotAt, Battery: 90, Status: domain.DroneIdle,
 		}})
+		if m.world.TopSpeedKmh > 0 {
+			s.Anchor[i] = s.Newest[i]
+		}
 	}
 	for i := range m.world.Orders {
 		req := domain.OrderRequest{ID: orderID(i), Deadline: deadline, OrderContent: domain.OrderContent{
 			Priority: domain.PriorityStandard, ProductType: product, WeightKg: m.parcelKg(), Pickup: m.world.pickupOf(i), Delivery: hospitalAt(i, 0),
 		}}
+		if m.world.TopSpeedKmh > 0 {
+			req.Delivery = nearbyAt
+		}
 		order := domain.Order{
 			ID: req.ID, Status: domain.OrderPending, OrderContent: req.OrderContent, ContentHash: req.Hash(),
 			CreatedAt: start.Add(-time.Minute), PendingSince: start.Add(-time.Minute), ContentPublishedAt: start.Add(-time.Minute),
@@ -233,6 +242,12 @@ var Worlds = []World{
 		Left: budgets{Cycle: 2, Register: 2, Retire: 1, Again: 1},
 	},
 	{
+		Name: "boaster", About: "a drone claims stops that it cannot have reached, before, with and after true reports, from where it is and from elsewhere",
+		Messages: 3, Ticks: 4, Orders: 1, Parcels: 1, Drones: 1, Counts: true, TopSpeedKmh: 12_000,
+		Odd: []manner{boast, stray}, Faults: []manner{maintenance},
+		Before: commanded, Left: budgets{Odd: 2, Fault: 1}, States: 32_302,
+	},
+	{
 		Name: "pinned", About: "an operator pins orders to drones and forbids drones while cycles overlap",
 		Messages: 3, Ticks: 4, Orders: 2, Parcels: 2, Drones: 2,
 		Left: budgets{Cycle: 2, Pin: 2, Abort: 1},
@@ -342,6 +357,11 @@ var underWay = []action{
 
 // underWayElsewhere is the same with the second order; the other drone falls silent for good.
 var underWayElsewhere = append([]action{{Do: doFail, A: 1, B: dead}, {Do: doPlan, A: 0, B: 2}}, underWay[1:6]...)
+
+// commanded is a mission with the first order, whose drone has said nothing of it.
+var commanded = []action{
+	{Do: doPlan, A: 0, B: 1}, {Do: doDeliver, A: 0}, {Do: doDeliver, A: 0}, {Do: doTick},
+}
 
 // onStandby is a mission without orders, whose drone has said so.
 var onStandby = []action{
