@@ -32,9 +32,8 @@ func soundDecision() judged {
 	}
 }
 
-// objections maps every reason to reject a decision to a change that causes it. Any
-// two can be combined: those about the drone only edit it, and those about an order
-// edit O1. Reasons that concern no decision are absent. F-DEC-02
+// objections maps every reason to reject a decision to a change that causes it. Any two can be
+// combined: those about the drone only edit it, and those about an order edit O1. F-DEC-02
 //
 //exhaustive:ignore
 var objections = map[Reason]func(*judged){

@@ -118,9 +118,9 @@ func (f amendedFlight) fly(r rules, reports []travelled) (w *world, outcome stri
 	return w, outcome
 }
 
-// F-AMD-03 F-AMD-04 F-AMD-05 F-TEL-11: if the reports of a drone whose mission changes under
-// way are delayed by less than the grace, reordered and duplicated, the final documents are
-// the same as if they had arrived as measured.
+// F-AMD-03 F-AMD-04 F-AMD-05 F-TEL-11: reports of a drone whose mission is amended may be
+// reordered, duplicated, and delayed by less than the grace. The final documents are as if they had
+// arrived as measured.
 func TestLateReports_ConvergeOnAmendedMissions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := amendedFlightGenerator.Draw(t, "flight")

@@ -11,9 +11,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// F-OPR-05: whatever operators command in whatever order, a drone is never both pinned
-// and forbidden, the list is bounded, a command that comes again changes nothing, and
-// what a command did can be undone. A decision is applied exactly if its drone is allowed.
+// F-OPR-05: whatever operators command, a drone is never both pinned and forbidden, the list is
+// bounded, a repeated command changes nothing, and every command can be undone. A decision is
+// applied exactly if its drone is allowed.
 func TestPinOrder_AndProhibitionsAreObeyed(t *testing.T) {
 	const drones = domain.MaxForbiddenDrones + 2
 	rapid.Check(t, func(t *rapid.T) {

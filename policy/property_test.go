@@ -93,9 +93,9 @@ var batchGenerator = rapid.Custom(func(t *rapid.T) batch {
 	return b
 })
 
-// TestBatches_FoldLikeSingleReports shows that a batch folded in timestamp order comes to the same
-// end however it arrived and however it is cut into transactions, and that its
-// merged change is that end. F-TEL-01, F-TEL-02
+// TestBatches_FoldLikeSingleReports shows that a batch folded in timestamp order has one result,
+// however it arrived and however it is cut into transactions. Its merged change is that result.
+// F-TEL-01, F-TEL-02
 func TestBatches_FoldLikeSingleReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := batchGenerator.Draw(t, "batch")

@@ -6,9 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// rules is all policies as their callers use them. Every check in this package takes one,
-// so that it can run against the real policies, where it must pass, and against broken
-// ones, where it must fail.
+// rules are all policies as their callers use them. Every check in this package takes one: it must
+// pass with the real policies and fail with broken ones.
 type rules struct {
 	drone      DronePolicy
 	order      OrderPolicy

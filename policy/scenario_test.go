@@ -11,15 +11,14 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// A scenario is any sequence of what can happen to a fleet of two drones and
-// four orders: messages, each of which may come again at any time later, the
-// passing of time, the sweeper and an operator. It is drawn at random; whether
-// a step makes sense is for the policies to say.
+// A scenario is a random sequence of what can happen to a fleet of two drones and four orders:
+// messages, each of which may be repeated later, the passing of time, the sweeper and an operator.
+// The policies judge whether a step makes sense.
 type scenario []step
 
-// A step is one thing that happens. Which of the numbers it heeds depends on
-// its kind; they are references, such as "the nth message so far", so that a
-// scenario stays meaningful when steps are taken out of it.
+// A step is one thing that happens. Its kind determines which of the numbers it uses. They are
+// references, such as "the nth message so far", so that a scenario stays meaningful without some of
+// its steps.
 type step struct {
 	kind    string
 	drone   int // 0, 1

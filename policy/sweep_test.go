@@ -8,9 +8,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// F-TEL-09: a mission is stalled after twice its estimate, never before, however short,
-// long or malformed the estimate is. A mission of seconds has at least the two minutes of a
-// silent drone: its command alone may take twenty seconds.
+// F-TEL-09: a mission is stalled after twice its estimate, never before, however short, long or
+// malformed the estimate is. A short mission gets at least the two minutes of a silent drone,
+// because its command may take twenty seconds.
 func TestSweepBinding_StallsByTheEstimate(t *testing.T) {
 	p := DefaultDronePolicy()
 	for _, c := range []struct {

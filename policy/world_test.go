@@ -12,9 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// world is a tiny serial store: it runs one policy after the other on its
-// documents, as transactions would, and keeps a list of everything that the
-// contract forbids and yet happened.
+// world is a tiny serial store. It runs one policy after the other on its documents, as
+// transactions would, and lists every violation of the contract.
 type world struct {
 	rules
 	now      time.Time

@@ -83,9 +83,8 @@ func TestStore_AmendsAMissionUnderWay(t *testing.T) {
 	}
 }
 
-// F-AMD-04: nobody is given an order that is taken away until the drone names the revision.
-// A State Manager that cached the drone before the amendment judges its report by what is
-// stored now.
+// F-AMD-04: no drone gets a released order until its drone names the revision. A State Manager that
+// cached the drone before the amendment judges its report by the stored documents.
 func TestStore_TakesAnOrderAwayWhenTheDroneKnows(t *testing.T) {
 	f := newFleet(t)
 	id := f.inFlight(t, "O1", "O2")

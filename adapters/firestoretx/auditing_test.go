@@ -113,9 +113,9 @@ func seedAudited(t *testing.T, s *Store) {
 	}
 }
 
-// F-DOC-03, F-AUD-01, F-AUD-03, F-AUD-04, F-AUD-08, F-AUD-11, F-AUD-13: what an auditor asks in
-// the console is answered, with the indexes of production; those about events in a sharded fleet
-// too, shard by shard. A document that misses one of the conditions is no answer.
+// F-DOC-03, F-AUD-01, F-AUD-03, F-AUD-04, F-AUD-08, F-AUD-11, F-AUD-13: an auditor's questions in
+// the console are answered with production's indexes. In a sharded fleet, questions about events
+// are answered shard by shard. A document that misses one condition is not in an answer.
 func TestAuditing_ConsoleQuestionsAreAnswered(t *testing.T) {
 	page, err := os.ReadFile("../../docs/auditing.md")
 	if err != nil {

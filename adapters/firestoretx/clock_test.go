@@ -14,10 +14,9 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
-// F-TEL-03, F-DLQ-01: only the server's clock decides what is too far ahead. With a local
-// clock that is slow, fast or set, no good report is refused and no bad one accepted, which
-// would make the drone's later reports stale. A drone whose clock really is ahead makes the
-// applier ask the server now and then, not with every report.
+// F-TEL-03, F-DLQ-01: only the server's clock decides what is too far ahead. With a slow, fast or
+// set local clock, no good report is refused and no bad one accepted. A drone whose clock is ahead
+// makes the applier ask the server now and then, not with every report.
 func TestStore_JudgesFutureTimestampsByTheServersClock(t *testing.T) {
 	for name, off := range map[string]time.Duration{"slow": -time.Minute, "right": 0, "fast": time.Minute} {
 		t.Run(name, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/genproto/googleapis/type/latlng"
 )
 
-// FuzzDecode gives every field of every document values of every type, also wrongly nested
-// ones. Decoding refuses them with an error that names the field and never panics; accepted
-// values can be written back.
+// FuzzDecode gives every field of every document values of every type, also wrongly nested ones.
+// Decoding refuses them with an error that names the field, without a panic. Accepted values can be
+// written back.
 func FuzzDecode(f *testing.F) {
 	f.Add("status", `"IDLE"`)
 	f.Add("route", `[{"type":"DEPOT_START","position":{"lat":1,"lon":2}},7]`)

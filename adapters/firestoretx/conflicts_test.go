@@ -172,9 +172,8 @@ func TestStore_SnapshotTakesNoLocks(t *testing.T) {
 	}
 }
 
-// F-ACK-01: two deliveries of a message may share a commit. If it fails, neither is answered
-// as if the other had been applied, because the ack of either settles the message. Reports
-// that are rejected anyway stay rejected.
+// F-ACK-01: two deliveries of a message may share a commit. If it fails, neither counts as applied,
+// because the ack of either settles the message. Rejected reports stay rejected.
 func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
 	for name, knows := range map[string]bool{"knows the drone": true, "knows nothing": false} {
 		t.Run(name, func(t *testing.T) {

@@ -171,10 +171,9 @@ func TestStore_CounterOutside_IsReadOncePerCycle(t *testing.T) {
 	}
 }
 
-// I1, F-DEC-07: a store that forgets its newest fences, as a replica that is promoted
-// without them, hands them out again. The depot goes on with the next cycle, and a stale
-// holder of a repeated fence, which is no longer told apart, cannot assign what is
-// assigned.
+// I1, F-DEC-07: a store that forgets its newest fences, such as a promoted replica, hands them out
+// again. The depot goes on with the next cycle. A stale holder of a repeated fence cannot be told
+// apart, but cannot assign what is already assigned.
 func TestStore_CounterOutside_FencesRepeatAfterAFailover(t *testing.T) {
 	primary := storeserver.Redis(t)
 	c := newCyclesIn(t, lockStore(t, primary.URL))

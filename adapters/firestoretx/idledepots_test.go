@@ -15,9 +15,9 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
-// F-OPT-06: a depot is idle if an order has waited since before a time, and no cycle
-// of that depot that began after it came to a plan. Held orders do not wait, nor do
-// those that became pending again; failed cycles are none. What it costs is bounded.
+// F-OPT-06: a depot is idle if an order has waited since before a time, and no later cycle of that
+// depot came to a plan. Held orders, orders that became PENDING again, and failed cycles do not
+// count. The cost is bounded.
 func TestStore_IdleDepots(t *testing.T) {
 	emutest.ServeFirestore(t, firestoreemu.Options{Indexes: deploy.FirestoreIndexes})
 	clients := emutest.Clients(t)

@@ -23,18 +23,18 @@ type indexConfig struct {
 	}
 }
 
-// audited are the times that auditors and learners sort and filter by, and that are
-// indexed therefore: an index on rising values caps a collection at 500 writes a second,
-// and docs/capacity.md shows that these collections stay below.
+// audited are the indexed times by which auditors and learners sort and filter. An index on rising
+// values caps a collection at 500 writes a second; docs/capacity.md shows that these collections
+// stay below.
 var audited = map[string][]string{
 	Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime", "endTime"}, Orders: {"createdAt", "deadline", "deliveredAt"},
 	Maintenance: {"at"}, Discards: {"discardedAt"}, Replays: {"replayedAt"}, Refusals: {"refusedAt"}, PlaceChanges: {"changedAt"}, LockBreaks: {"brokenAt"}, AlertAcks: {"at"},
 }
 
-// F-DOC-03, F-AUD-03, F-AUD-04, F-AUD-16: the index configurations name fields that exist, and exempt every
-// rising value that auditors do not ask for. They also exempt the lists of a
-// cycle, each entry of which would have an index entry. For fleets that write
-// too many events for one index, the time of events is exempt as well.
+// F-DOC-03, F-AUD-03, F-AUD-04, F-AUD-16: the index configurations name existing fields and exempt
+// every rising value that auditors do not query. They also exempt the lists of a cycle, whose
+// entries would each be indexed. Fleets with too many events for one index also exempt the events'
+// time.
 func TestIndexConfiguration_FitsTheDocuments(t *testing.T) {
 	t.Run("default", func(t *testing.T) { checkIndexConfig(t, deploy.FirestoreIndexes, audited, false) })
 	sharded := maps.Clone(audited)

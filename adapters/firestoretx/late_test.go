@@ -306,9 +306,9 @@ func isStale(err error) bool {
 	return reason == policy.ReasonStaleTelemetry
 }
 
-// F-OBS-01: each delivery is told once, by the commit that makes the order DELIVERED,
-// whether it comes from a report in time, from late evidence of an active mission, or
-// from evidence about a mission that failed; repetitions tell nothing.
+// F-OBS-01: each delivery is reported once, by the commit that makes the order DELIVERED. The
+// report may be in time, late for an active mission, or about a mission that failed. Repetitions
+// are not reported.
 func TestStore_TellsOfEachDeliveryOnce(t *testing.T) {
 	for name, deliver := range map[string]func(f *lateFleet){
 		"in time": func(f *lateFleet) {

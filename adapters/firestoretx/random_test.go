@@ -518,10 +518,10 @@ func (x *trial) rest() {
 	}
 }
 
-// Whatever messages State Managers receive, in any order, with different clocks, failed
-// commits and lost answers, the invariants hold after every step and everything comes
-// to an end. It needs the embedded server, which injects faults and uses a fake clock.
-// F-DOC-01, F-TEL-02, F-TEL-06, F-TEL-09, F-ORD-02, F-ORD-04, F-DEC-01, F-DEC-04, F-DEC-05, F-ACK-01, F-BAT-01
+// Whatever messages State Managers receive, with different clocks, failed commits and lost answers,
+// the invariants hold after every step and everything ends. It needs the embedded server, which
+// injects faults and uses a fake clock. F-DOC-01, F-TEL-02, F-TEL-06, F-TEL-09, F-ORD-02, F-ORD-04,
+// F-DEC-01, F-DEC-04, F-DEC-05, F-ACK-01, F-BAT-01
 func TestStore_RandomOperations(t *testing.T) {
 	first, last := randomSeeds(t)
 	for seed := first; seed <= last; seed++ {

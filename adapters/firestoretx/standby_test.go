@@ -142,9 +142,8 @@ func TestStore_SnapshotHasChargingDrones(t *testing.T) {
 	}
 }
 
-// F-CHG-01: a depot's document with a number of slots that nobody can mean is named as
-// malformed; 0, as earlier versions wrote it, means no limit. A drone's charge rate of 0 or
-// less means that it is not known.
+// F-CHG-01: a depot's document with an impossible number of slots is named as malformed; 0, as
+// earlier versions wrote it, means no limit. A drone's charge rate of 0 or less means unknown.
 func TestStore_ReadsSlotsAndChargeRates(t *testing.T) {
 	f := newFleet(t)
 	write := func(path string, data map[string]any) {

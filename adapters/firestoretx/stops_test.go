@@ -24,9 +24,8 @@ func northOf(p domain.Position, degrees float64) domain.Position {
 	return p
 }
 
-// F-STP-05: a warehouse that a mission still flies to is not moved; when another is moved,
-// decisions from older snapshots expire. A correction within the tolerance does not count as a
-// move.
+// F-STP-05: a warehouse that a mission still flies to cannot be moved. When another is moved,
+// decisions from older snapshots expire. A correction within the tolerance is not a move.
 func TestStore_MovesNoWarehouseThatAMissionFliesTo(t *testing.T) {
 	v := newVisiting(t)
 	v.must(v.stocks("W1", depot.Position))

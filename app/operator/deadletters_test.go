@@ -510,9 +510,9 @@ func TestDeadLetters_ReplayOfEverythingIsExplicit(t *testing.T) {
 	b.awaitLetters()
 }
 
-// F-DLQ-01: asked for the id that a message had when it was refused, the story says
-// whether it waits, was discarded or was replayed, and follows the ids of replays to the
-// resulting order. The replayed message carries the old id.
+// F-DLQ-01: from the id of a refused message, the story says whether it waits, was discarded or was
+// replayed, and follows the replays to the resulting order. The replayed message carries the old
+// id.
 func TestDeadLetters_ShowWhatBecameOfAMessage(t *testing.T) {
 	b := openBusyOffice(t)
 	ctx := t.Context()

@@ -152,9 +152,9 @@ func onEachStore(t *testing.T, test func(*testing.T, *storeserver.Server)) {
 	})
 }
 
-// F-DEC-02, F-DEC-07, F-OPT-01: optimizer and State Manager share locks in Redis or
-// PostgreSQL: what the optimizer decides is applied, stale and forged fences are refused,
-// and decisions that come while the store is down are applied when it is back.
+// F-DEC-02, F-DEC-07, F-OPT-01: optimizer and State Manager share locks in Redis or PostgreSQL.
+// Decisions are applied, stale and forged fences are refused, and decisions that come while the
+// store is down are applied when it is back.
 func TestLockStore_FencesDecisions(t *testing.T) {
 	onEachStore(t, func(t *testing.T, server *storeserver.Server) {
 		optimizer.Path(t) // a build takes longer than a drone may be silent
