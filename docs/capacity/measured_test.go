@@ -64,7 +64,7 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 	shape := capacity.Fleet{Drones: 8, Depots: 1, Warehouses: 3, OrdersPerMission: 2, Idle: 0.25, OnMission: 0.5}
 	clients := emutest.Clients(t)
 	now := time.Now()
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: func() time.Time { return now }})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return now }})
 	home := domain.Position{Lat: 48.85, Lon: 2.35}
 	warehouses := make([]domain.Warehouse, shape.Warehouses)
 	for i := range warehouses {
