@@ -124,15 +124,28 @@ func workOff(ctx context.Context, work func(context.Context) error, done func() 
 	}
 }
 
-// fill stores idle drones and as many pending orders.
+var (
+	depot     = domain.Depot{ID: "DEPOT", Name: "Depot", Position: home}
+	warehouse = domain.Warehouse{ID: "W1", Name: "Warehouse", Position: home, ProductTypes: []string{"BLOOD"}}
+	own       = domain.DroneProperties{PayloadCapacityKg: 5, ConsumptionPerKm: 1, MaxFlightTimeMinutes: 60}
+)
+
+// fill stores a depot, a warehouse, idle drones and as many pending orders.
 func (c *command) fill(ctx context.Context, store *firestoretx.Store) error {
+	by := firestoretx.Change{By: "bench", Why: "to measure"}
+	_, err := store.ApplyDepot(ctx, depot, by)
+	_, stocked := store.ApplyWarehouse(ctx, warehouse, by)
+	if err := errors.Join(err, stocked); err != nil {
+		return err
+	}
 	var g errgroup.Group
 	g.SetLimit(16)
 	for i := range c.Drones {
 		g.Go(func() error {
 			report := domain.Telemetry{DroneID: drone(i), Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle}
+			_, err := store.ApplyDrone(ctx, domain.DroneRegistration{ID: drone(i), HomeDepotID: depot.ID, Own: own}, by)
 			return errors.Join(
-				store.NewTelemetryApplier().Apply(ctx, []domain.Telemetry{report})[0],
+				err, store.NewTelemetryApplier().Apply(ctx, []domain.Telemetry{report})[0],
 				store.IngestOrder(ctx, domain.OrderRequest{ID: order(i), OrderContent: domain.OrderContent{
 					Priority: domain.PriorityStandard, ProductType: "BLOOD", Delivery: home,
 				}}, time.Now()))
@@ -144,7 +157,7 @@ func (c *command) fill(ctx context.Context, store *firestoretx.Store) error {
 func drone(i int) domain.DroneID { return domain.DroneID(fmt.Sprintf("DRONE-%04d", i)) }
 func order(i int) domain.OrderID { return domain.OrderID(fmt.Sprintf("ORDER-%04d", i)) }
 
-// fence takes a fence from the lock of drones without a home. All cycles decide with it:
+// fence takes a fence from the lock of the drones' depot. All cycles decide with it:
 // with fences of their own, most decisions would be stale and cost less.
 func (c *command) fence(ctx context.Context, clients *connect.Clients) (string, error) {
 	locks, err := clients.Locks(simclock.Real(), slog.New(slog.DiscardHandler))
@@ -152,7 +165,7 @@ func (c *command) fence(ctx context.Context, clients *connect.Clients) (string, 
 		return "", err
 	}
 	defer locks.Close(context.WithoutCancel(ctx))
-	h, ok, err := lock.TryAcquire(ctx, locks, domain.CycleLockKey(""))
+	h, ok, err := lock.TryAcquire(ctx, locks, domain.CycleLockKey(depot.ID))
 	if err != nil || !ok {
 		return "", cmp.Or(err, errors.New("the lock of a new store is held"))
 	}
@@ -176,7 +189,7 @@ func (c *command) publish(ctx context.Context, p *pubsubio.Publisher, fence stri
 				ID: domain.DecisionIDFor(cycle, drone(drones[k][i])), CycleID: cycle, Fence: fence, SnapshotTime: time.Now().Add(time.Minute),
 				DroneID: drone(drones[k][i]), OrderIDs: []domain.OrderID{o},
 				Route: []domain.Waypoint{
-					{Type: domain.WaypointWarehousePickup, OrderID: o, Position: home},
+					{Type: domain.WaypointWarehousePickup, WarehouseID: warehouse.ID, OrderID: o, Position: home},
 					{Type: domain.WaypointHospitalDelivery, OrderID: o, Position: home},
 				},
 				EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 5,

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"runtime"
@@ -207,7 +208,8 @@ type closer func() error
 
 func (c closer) Close() error { return c() }
 
-func newBed(ctx context.Context) (*bed, error) {
+// newBed starts servers for a run with that many registered drones.
+func newBed(ctx context.Context, drones int) (*bed, error) {
 	b := &bed{}
 	hosts := connect.Config{}.FromEnvironment()
 	if hosts.FirestoreHost == "" {
@@ -231,8 +233,28 @@ func newBed(ctx context.Context) (*bed, error) {
 	}
 	b.publisher = pubsubio.NewPublisher(b.clients.PubSub)
 	b.closers = append([]io.Closer{closer(func() error { b.publisher.Stop(); return nil }), b.clients}, b.closers...)
-	return b, pubsubio.Ensure(ctx, b.clients.PubSub)
+	return b, errors.Join(pubsubio.Ensure(ctx, b.clients.PubSub), b.register(ctx, drones))
 }
+
+// register tells the store of the drones, which it would refuse as strangers.
+func (b *bed) register(ctx context.Context, drones int) error {
+	store, by := firestoretx.New(b.clients.Firestore, firestoretx.Config{}), firestoretx.Change{By: "bench", Why: "to measure"}
+	if _, err := store.ApplyDepot(ctx, domain.Depot{ID: "DEPOT", Name: "Depot", Position: domain.Position{Lat: 48.8, Lon: 2.3}}, by); err != nil {
+		return err
+	}
+	own := domain.DroneProperties{PayloadCapacityKg: 5, ConsumptionPerKm: 1, MaxFlightTimeMinutes: 60}
+	var g errgroup.Group
+	g.SetLimit(16)
+	for d := range drones {
+		g.Go(func() error {
+			_, err := store.ApplyDrone(ctx, domain.DroneRegistration{ID: droneID(d), HomeDepotID: "DEPOT", Own: own}, by)
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+func droneID(d int) domain.DroneID { return domain.DroneID(fmt.Sprintf("DRONE-%05d", d)) }
 
 func (b *bed) close() error {
 	var errs []error
@@ -245,8 +267,8 @@ func (b *bed) close() error {
 // report is the n-th report of drone d.
 func (c *command) report(d, n int, at time.Time) domain.Telemetry {
 	t := domain.Telemetry{
-		DroneID: domain.DroneID(fmt.Sprintf("DRONE-%05d", d)), Timestamp: at, Battery: 80, SpeedKmh: 50, Status: domain.DroneMoving,
-		Position: domain.Position{Lat: 48.8 + float64(n%1000)/1e4, Lon: 2.3 + float64(d%1000)/1e4},
+		DroneID: droneID(d), Timestamp: at, Battery: 80, SpeedKmh: 50, Status: domain.DroneMoving,
+		Position: domain.Position{Lat: 48.9 - math.Abs(float64(n%2000-1000))/1e4, Lon: 2.3 + float64(d%1000)/1e4}, // there and back
 	}
 	if n == 0 {
 		t.Status = domain.DroneIdle // a drone is UNKNOWN until its first IDLE report
@@ -269,7 +291,7 @@ func (b *bed) publish(ctx context.Context, t domain.Telemetry) (pubsubio.Publish
 // drain fills a backlog and measures how fast the worker drains it, in messages a
 // second.
 func (c *command) drain(ctx context.Context, name string, messages int, work worker) (rate float64, err error) {
-	b, err := newBed(ctx)
+	b, err := newBed(ctx, c.Drones)
 	if err != nil {
 		return 0, err
 	}
@@ -360,7 +382,7 @@ func (b *bed) row(name string, rate float64) {
 
 // sustain publishes at a steady rate and measures during that time.
 func (c *command) sustain(ctx context.Context, work worker) (err error) {
-	b, err := newBed(ctx)
+	b, err := newBed(ctx, c.Drones)
 	if err != nil {
 		return err
 	}
