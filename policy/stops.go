@@ -19,10 +19,6 @@ func isStopReason(r Reason) bool {
 	return r == ReasonWarehouseUnknown || r == ReasonStopMisplaced || r == ReasonWarehouseUnfit
 }
 
-// MaxStopToleranceMetres bounds StopToleranceMetres: a drone reaches a stop within
-// this distance of it.
-const MaxStopToleranceMetres = 75
-
 // stopSites are the places that the stops of a route are compared with.
 type stopSites struct {
 	tolerance  float64 // metres
