@@ -36,10 +36,13 @@ type fleet struct {
 
 var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{Lat: 48.8566, Lon: 2.3522}}
 
+// atOnce lets drones be at their stops at once.
+var atOnce = policy.Limits{TopSpeedKmh: 1e9}
+
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{client: emutest.Clients(t).Firestore, now: time.Now().UTC().Truncate(time.Microsecond)}
-	f.Store = firestoretx.New(f.client, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return f.now }})
+	f.Store = firestoretx.New(f.client, firestoretx.Config{PlanUnregistered: true, Limits: atOnce, Now: func() time.Time { return f.now }})
 	f.applier = f.NewTelemetryApplier()
 	emutest.IssueFences(t, f.client, "000000000000099", depot.ID, "", "_")
 	drones := []domain.Drone{{ID: "D1", HomeDepotID: depot.ID, PayloadCapacityKg: 5}, {ID: "D2", HomeDepotID: depot.ID, PayloadCapacityKg: 5}}
@@ -53,6 +56,7 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) noteOffers() {
 	f.Store = firestoretx.New(f.client, firestoretx.Config{
 		PlanUnregistered: true,
+		Limits:           atOnce,
 		Now:              func() time.Time { return f.now },
 		Owed:             func(_ context.Context, m domain.Mission) { f.offered = append(f.offered, m) },
 	})
