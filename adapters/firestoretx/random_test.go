@@ -392,8 +392,8 @@ func (x *trial) order(id domain.OrderID, cancel bool) {
 	if !known || !x.chance(4) { // contents differ, so that replaced content does not return
 		pickup := anyOf(x, warehouses)
 		req = domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
-			Priority: anyOf(x, domain.Priorities[:]), ProductType: "BLOOD", Pickup: &pickup, Delivery: anyOf(x, hospitals),
-			WeightKg: float64(1 + x.random.IntN(2)), RequesterID: published.String(),
+			Priority: anyOf(x, domain.Priorities[:]), ProductType: "BLOOD " + published.String(), Pickup: &pickup, Delivery: anyOf(x, hospitals),
+			WeightKg: float64(1 + x.random.IntN(2)),
 		}}
 		if x.chance(3) {
 			req.Deadline = published.Add(x.upTo(200 * time.Second))
