@@ -61,6 +61,24 @@ type DueLimits struct {
 	Landings    int
 }
 
+// String lists the limits for people; "no more" if there are none.
+func (l DueLimits) String() string {
+	var parts []string
+	if !l.At.IsZero() {
+		parts = append(parts, l.At.UTC().Format(time.RFC3339))
+	}
+	if l.FlightHours > 0 {
+		parts = append(parts, fmt.Sprintf("%.1f flight hours", l.FlightHours))
+	}
+	if l.Landings > 0 {
+		parts = append(parts, fmt.Sprintf("%d landings", l.Landings))
+	}
+	if len(parts) == 0 {
+		return "no more"
+	}
+	return strings.Join(parts, " or ")
+}
+
 // Maintenance is the latest maintenance of one item of a drone.
 type Maintenance struct {
 	Item string

@@ -118,13 +118,13 @@ func DueSoon(d domain.Drone, now time.Time) string {
 		early.FlightHours -= share(item.EveryFlightHours, limits.FlightHours)
 		early.Landings -= int(share(float64(item.EveryLandings), float64(limits.Landings)))
 		if dueBy(d, item, limits, now) == "" && dueBy(d, item, early, now) != "" {
-			return fmt.Sprintf("item %s is due at %s", item.Item, limitsText(limits))
+			return fmt.Sprintf("item %s is due at %s", item.Item, limits)
 		}
 	}
 	return ""
 }
 
-// share is a tenth of an interval, or of the limit if there is no interval.
+// share is a tenth of the interval, or of the limit of an item that does not repeat.
 func share(every, limit float64) float64 {
 	if every > 0 {
 		return every / 10
@@ -139,21 +139,7 @@ func dueBy(d domain.Drone, item domain.DueItem, limits domain.DueLimits, now tim
 	if !due {
 		return ""
 	}
-	return fmt.Sprintf("item %s was due at %s; the drone has %.1f flight hours and %d landings", item.Item, limitsText(limits), flightHours(d), d.Landings)
-}
-
-func limitsText(l domain.DueLimits) string {
-	var parts []string
-	if !l.At.IsZero() {
-		parts = append(parts, l.At.UTC().Format(time.RFC3339))
-	}
-	if l.FlightHours > 0 {
-		parts = append(parts, fmt.Sprintf("%.1f flight hours", l.FlightHours))
-	}
-	if l.Landings > 0 {
-		parts = append(parts, fmt.Sprintf("%d landings", l.Landings))
-	}
-	return strings.Join(parts, " or ")
+	return fmt.Sprintf("item %s was due at %s; the drone has %.1f flight hours and %d landings", item.Item, limits, flightHours(d), d.Landings)
 }
 
 // SetupDrone writes a drone of a test or simulated fleet with every property as given. It registers

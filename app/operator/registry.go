@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -86,7 +85,7 @@ func (d *Desk) ShowDrone(ctx context.Context, id domain.DroneID) error {
 		{"battery health", healthText(drone)}, {"due now", policy.Due(drone, d.Now())},
 	}
 	for _, item := range drone.Due {
-		lines = append(lines, [2]string{"next " + item.Item, limitsText(drone.Limits(item))})
+		lines = append(lines, [2]string{"next " + item.Item, drone.Limits(item).String()})
 	}
 	for _, line := range lines {
 		if line[1] != "" {
@@ -176,21 +175,4 @@ func itemsText(items []domain.DueItem) string {
 		names[i] = item.Item
 	}
 	return strings.Join(names, ", ")
-}
-
-func limitsText(l domain.DueLimits) string {
-	var parts []string
-	if !l.At.IsZero() {
-		parts = append(parts, l.At.UTC().Format(time.RFC3339))
-	}
-	if l.FlightHours > 0 {
-		parts = append(parts, fmt.Sprintf("%.1f flight hours", l.FlightHours))
-	}
-	if l.Landings > 0 {
-		parts = append(parts, fmt.Sprintf("%d landings", l.Landings))
-	}
-	if len(parts) == 0 {
-		return "no more"
-	}
-	return strings.Join(parts, " or ")
 }
