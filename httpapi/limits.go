@@ -16,8 +16,8 @@ import (
 )
 
 // budget is the budget that a request to the endpoint counts for; "" if it is not limited. Probes
-// are not, because an orchestrator restarts a process that does not answer, nor are the console's
-// files and map, which cost no call of the store.
+// are not limited: an orchestrator restarts a process that does not answer. The console's files
+// and map are not either: they cost no call of the store.
 func (e endpoint) budget() ratelimit.Budget {
 	_, file := console.Files[e.path]
 	switch {

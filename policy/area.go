@@ -46,7 +46,7 @@ func AreaOf(areas []domain.Area, depot domain.DepotID) (domain.Area, bool) {
 }
 
 // PlanningDepot is the depot nearest to an order's delivery. Of equally near ones it is the one
-// with the lowest id. It is empty if there is no depot.
+// with the lowest id. It is empty without depots.
 func PlanningDepot(depots []domain.Depot, delivery domain.Position) domain.DepotID {
 	if len(depots) == 0 {
 		return ""

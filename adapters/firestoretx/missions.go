@@ -80,7 +80,7 @@ func (s *Store) MisplacedStops(ctx context.Context) (map[domain.MissionID]string
 	return misplaced, nil
 }
 
-// unlessMalformed drops an error that only names malformed documents.
+// unlessMalformed returns nil for an error about malformed documents, and other errors as they are.
 func unlessMalformed(err error) error {
 	if _, malformed := errors.AsType[*MalformedError](err); malformed {
 		return nil

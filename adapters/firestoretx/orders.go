@@ -104,6 +104,7 @@ func (s *Store) CancelOrder(ctx context.Context, id domain.OrderID, why string) 
 		})
 }
 
+// alone needs no binding: decide looks at the order only.
 func alone(*domain.Order) bool { return false }
 
 // changeForReason runs decide on an order alone.
@@ -115,8 +116,8 @@ func (s *Store) changeForReason(ctx context.Context, id domain.OrderID, why stri
 }
 
 // changeOrder runs decide on an order in one transaction, with its drone and mission if
-// needsBinding says so. A rejection may come with a note that records it; then the note is
-// committed and the rejection returned.
+// needsBinding says so. If decide rejects with a change, the note that records it, changeOrder
+// commits the change and returns the rejection.
 func (s *Store) changeOrder(ctx context.Context, id domain.OrderID,
 	needsBinding func(*domain.Order) bool,
 	decide func(*domain.Order, *policy.Binding, time.Time) (policy.Change, error)) error {

@@ -359,7 +359,7 @@ func TestStore_PlansWithRegisteredDronesOnly(t *testing.T) {
 }
 
 // F-REG-11: above 1,000 unregistered drones a report of a further unknown drone is refused. Those
-// of known drones are not, and there is no limit where unregistered drones are planned.
+// of known drones are accepted, and with PlanUnregistered all are.
 func TestStore_RefusesFurtherStrangers(t *testing.T) {
 	r := newRegistry(t)
 	r.apply(registration("D1"), domain.PlaceCreated)

@@ -52,8 +52,8 @@ func (s *Store) unregistered() firestore.Query {
 	return s.client.Collection(Drones).Where("unregistered", "==", true)
 }
 
-// checkStranger refuses a report of an unknown drone while too many others are unregistered. There
-// is no limit where unregistered drones are planned.
+// checkStranger refuses a report of an unknown drone while too many others are unregistered. With
+// PlanUnregistered it refuses none.
 //
 // Cost: 1 RPC and 2 reads, if nothing counted in the last 15 s.
 func (s *Store) checkStranger(ctx context.Context, id domain.DroneID) error {

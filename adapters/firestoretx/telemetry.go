@@ -50,7 +50,7 @@ func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry
 
 // Urgent reports whether t changes more than its drone's whereabouts (a status, a
 // binding, a stop), as far as this applier knows. Such a report should not wait for
-// others to share its commit.
+// others to share its commit. Urgent also notes that the drone must be read if its commit needs it.
 func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 	k, ok := a.known[t.DroneID]
 	if !ok {

@@ -51,8 +51,8 @@ func (c Caller) Roles() (roles []Role) {
 // name.
 func Anybody() Caller { return Caller{Method: NoMethod, roles: []Role{Viewer}} }
 
-// May reports whether the caller has a role. Operators and auditors are viewers too. Whoever
-// is an auditor is no operator, so that nobody audits their own changes.
+// May reports whether the caller has a role. Operators and auditors are viewers too. An
+// auditor is never an operator, so that nobody audits their own changes.
 func (c Caller) May(r Role) bool {
 	switch r {
 	case Viewer:

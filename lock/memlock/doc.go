@@ -2,6 +2,5 @@
 // run once. Its fences start again with the process, so do not pass them to a resource that
 // outlives it.
 //
-// It must not import a store, nor anything of this module but the lock package and
-// lock/internal.
+// Of this module it may import only the lock package and lock/internal, and no store.
 package memlock

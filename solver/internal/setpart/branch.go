@@ -119,7 +119,7 @@ func (b *brancher) record(open uint32, lost int64, cost float64) {
 }
 
 // prune removes from the top of the stack the columns that no better combination has, and
-// returns the others; ok is false if there is no better combination. A vehicle serves at
+// returns the others; ok is false if no combination is better. A vehicle serves at
 // most the prize of its best column, and costs at least its requests' duals plus its least
 // reduced cost.
 func (b *brancher) prune(first int, open uint32, lost int64, cost float64) (columns []column, ok bool) {
