@@ -198,6 +198,7 @@ func TestStore_HandsOrdersOver(t *testing.T) {
 // F-ARE-05: of many hand-overs of one order and decisions about it, made at the same time,
 // one hand-over and one decision win at most, and the events fold to the order.
 func TestStore_HandOverRacesWithDecisions(t *testing.T) {
+	t.Parallel()
 	c := newCycles(t)
 	var depots []domain.Depot
 	for i := range 4 {

@@ -73,6 +73,7 @@ var closing = firestoretx.Change{By: "ann", Why: "closed"}
 // F-API-05: whatever decisions are applied while a warehouse is deleted, no active mission
 // visits a warehouse that does not exist.
 func TestStore_DeletesNoWarehouseThatAMissionVisits(t *testing.T) {
+	t.Parallel()
 	v := newVisiting(t)
 	refused := 0
 	for round := range 8 {
@@ -142,6 +143,7 @@ func TestStore_DecisionsToADeletedWarehouseExpire(t *testing.T) {
 // F-API-05: of two depots that are deleted at once while an order is open, one stays; and a
 // drone is not registered at a depot that is deleted at the same time.
 func TestStore_DeletesNoDepotThatIsNeeded(t *testing.T) {
+	t.Parallel()
 	v := newVisiting(t)
 	v.must(v.IngestOrder(t.Context(), domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
 		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},

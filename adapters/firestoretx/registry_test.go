@@ -143,6 +143,7 @@ func TestStore_RefusesIncompleteDrones(t *testing.T) {
 // F-REG-07: of drones that are given one serial number at once, one gets it. A retired drone's
 // number is free, until that drone comes back.
 func TestStore_GivesASerialNumberOnce(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	for round := range 5 {
 		serial := fmt.Sprintf("1596A123456789%d", round)

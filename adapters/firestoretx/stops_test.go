@@ -82,6 +82,7 @@ func TestStore_RepairsAWarehouseThatMissionsFlyTo(t *testing.T) {
 // F-STP-05: whatever decisions are applied while a warehouse moves, no active mission flies
 // to where it was.
 func TestStore_MovesRaceWithDecisions(t *testing.T) {
+	t.Parallel()
 	v := newVisiting(t)
 	v.must(v.stocks("W1", depot.Position))
 	at := depot.Position
