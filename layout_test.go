@@ -58,6 +58,7 @@ var restrictions = []struct {
 	imports []string
 }{
 	{"internal/config", []string{"domain", "internal/input"}},
+	{"internal/identity", []string{"domain"}},
 	{"internal/input", nil},
 	{"internal/meter", nil},
 	{"internal/restart", nil},
@@ -76,7 +77,6 @@ var restrictions = []struct {
 	{"httpapi/console", nil},
 	{"conformance/lock", []string{"lock"}},
 	{"conformance/lock/lockspec", nil},
-	{"httpapi/identity", []string{"domain"}},
 	{"httpapi/ratelimit", nil},
 	{"bench/measure", []string{"internal/cli"}},
 	{"sim/invariant", []string{"domain"}},

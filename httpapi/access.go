@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // guard passes requests of callers with the endpoint's role to h, within the caller's
@@ -67,8 +67,8 @@ func (a *API) admit(e endpoint, w http.ResponseWriter, r *http.Request) (identit
 			return identity.Caller{}, err
 		}
 	}
-	if !caller.May(e.role) {
-		p := problem(http.StatusForbidden, "%s lacks the required role %s; ask the administrator of the State Manager for it", caller.Name, e.role)
+	if !e.admits(caller) {
+		p := problem(http.StatusForbidden, "%s; ask the administrator of the State Manager for it", caller.Lacks(e.role))
 		p.headers = map[string]string{authenticate: challenge("insufficient_scope", "role "+string(e.role)+" is missing")}
 		return identity.Caller{}, p
 	}

@@ -24,9 +24,9 @@ import (
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/httpapi"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
@@ -66,10 +66,11 @@ type guarded struct {
 
 // Claims of callers.
 var (
-	asNobody   = identitytest.Claims{"sub": "nobody-1"}
-	asViewer   = identitytest.Claims{"groups": []string{"watch"}}
-	asAuditor  = identitytest.Claims{"sub": "eve-1", "groups": []string{"audit"}, "email": "ann@example.org", "email_verified": true} // an operator too
-	asOperator = identitytest.Claims{"sub": "ann-1", "email": "ann@example.org", "email_verified": true}
+	asNobody    = identitytest.Claims{"sub": "nobody-1"}
+	asViewer    = identitytest.Claims{"groups": []string{"watch"}}
+	asAuditor   = identitytest.Claims{"sub": "eve-1", "groups": []string{"audit"}, "email": "ann@example.org", "email_verified": true} // an operator too
+	asRequester = identitytest.Claims{"sub": "ward-1", "groups": []string{"wards"}, "requester": "HOSPITAL-7"}
+	asOperator  = identitytest.Claims{"sub": "ann-1", "email": "ann@example.org", "email_verified": true}
 )
 
 func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*guarded, *httpapi.Access)) *guarded {
@@ -77,15 +78,16 @@ func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*gua
 	g := &guarded{key: identitytest.EC(t, "k1"), log: new(log)}
 	g.issuer = identitytest.Start(t, g.key)
 	logger := slog.New(slog.NewTextHandler(io.MultiWriter(g.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	var viewer, auditor, operator identity.Grant
-	for grant, text := range map[*identity.Grant]string{&viewer: "groups=watch", &auditor: "groups=audit", &operator: "email=ann@example.org"} {
+	var viewer, auditor, operator, requester identity.Grant
+	for grant, text := range map[*identity.Grant]string{&viewer: "groups=watch", &auditor: "groups=audit", &operator: "email=ann@example.org", &requester: "groups=wards"} {
 		if err := grant.UnmarshalText([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	verifier, err := identity.New(identity.Config{
 		Issuer: g.issuer.URL, Audiences: []string{identitytest.Audience}, Viewers: []identity.Grant{viewer},
-		Auditors: []identity.Grant{auditor}, Operators: []identity.Grant{operator}, Leeway: time.Minute, Log: logger,
+		Auditors: []identity.Grant{auditor}, Operators: []identity.Grant{operator}, Requesters: []identity.Grant{requester}, RequesterClaim: "requester",
+		Leeway: time.Minute, Log: logger,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +212,20 @@ func (g *guarded) statusOf(token, path string) int {
 	}
 	defer resp.Body.Close()
 	return resp.StatusCode
+}
+
+// F-INT-05: a requester learns who it is, and nothing of the fleet.
+func TestAPI_ShowsRequestersNothingOfTheFleet(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsViewer)
+	g.order("O1")
+	requester := g.token(asRequester)
+	for _, e := range g.api.Endpoints() {
+		if path := strings.ReplaceAll(e.Path, "{id}", "O1"); e.Role != "" && !e.Requesters {
+			g.asks(requester, e.Method, path, `{"reason": "x"}`, 403, "subject ward-1 lacks the required role "+string(e.Role))
+		}
+	}
+	g.asks(requester, "GET", "/api/v1/session", "", 200, `"roles":["requester"],"requester":"HOSPITAL-7"`)
+	g.asks(g.token(identitytest.Claims{"groups": []string{"wards"}}), "GET", "/api/v1/session", "", 403, `and the claim "requester" of the token, which must be a requester's id, is empty`)
 }
 
 // F-API-01

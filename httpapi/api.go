@@ -13,7 +13,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/httpapi/console"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 

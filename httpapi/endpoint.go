@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // endpoint is one line of the table that the API is made of: routing, the answer to
@@ -19,6 +19,7 @@ type endpoint struct {
 	method     string        // GET answers HEAD too
 	path       string        // pattern of http.ServeMux; {id} must be an entity's id
 	role       identity.Role // who may call it; "" for everybody
+	requesters bool          // requesters may call it too, for their own orders
 	summary    string        // what it does, for the OpenAPI document
 	parameters []parameter   // what the query may hold
 	answer     answer
@@ -34,6 +35,11 @@ const (
 	healthPath = "/healthz"
 	streamPath = "/api/v1/stream"
 )
+
+// admits reports whether a caller's roles let it call the endpoint.
+func (e endpoint) admits(c identity.Caller) bool {
+	return c.May(e.role) || e.requesters && c.May(identity.Requester)
+}
 
 // answer is what an endpoint does. do returns what to write as JSON with status
 // 200, a reply to choose the status, or an http.Handler to write by itself.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/dronefleet/dronefleet/httpapi/console"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // fleetEndpoints show and change the fleet.
@@ -18,7 +18,7 @@ func (a *API) fleetEndpoints() []endpoint {
 		a.snapshotEndpoints(), []endpoint{a.streamEndpoint()},
 		a.orderEndpoints(), a.droneEndpoints(), a.registryEndpoints(), a.missionEndpoints(), a.decisionEndpoints(), a.placeEndpoints(),
 		a.alertEndpoints(), a.auditEndpoints(), a.deadLetterEndpoints(), a.messageEndpoints(), a.lockEndpoints(),
-		[]endpoint{{method: get, path: "/api/v1/session", role: viewer, summary: "Say who the caller is and which verbs it has.", answer: writes(a.session)}},
+		[]endpoint{{method: get, path: "/api/v1/session", role: viewer, requesters: true, summary: "Say who the caller is and which verbs it has.", answer: writes(a.session)}},
 	)
 }
 

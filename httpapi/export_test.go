@@ -4,7 +4,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // Hurry makes a listener give its clients less time, for tests of the timeouts.
@@ -23,12 +23,13 @@ const StreamShare = streamShare
 type Endpoint struct {
 	Method, Path string
 	Role         identity.Role
+	Requesters   bool
 }
 
 // Endpoints is the API's table.
 func (a *API) Endpoints() (table []Endpoint) {
 	for _, e := range a.described() {
-		table = append(table, Endpoint{e.method, e.path, e.role})
+		table = append(table, Endpoint{e.method, e.path, e.role, e.requesters})
 	}
 	return table
 }

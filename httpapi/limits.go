@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi/console"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // budget is the budget that a request to the endpoint counts for; "" if it is not limited. Probes

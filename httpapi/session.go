@@ -5,16 +5,18 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // session is who sends requests and what they may do.
 type session struct {
-	Name    string          `json:"name,omitempty"` // absent if no credentials are required
-	Method  identity.Method `json:"method"`
-	Roles   []identity.Role `json:"roles"`
-	Verbs   []string        `json:"verbs"` // "orders hold" for POST /api/v1/orders/{id}/hold
-	Expires *time.Time      `json:"expires,omitempty"`
+	Name   string          `json:"name,omitempty"` // absent if no credentials are required
+	Method identity.Method `json:"method"`
+	Roles  []identity.Role `json:"roles"`
+	// Requester is set for callers with the role requester.
+	Requester string     `json:"requester,omitempty" doc:"Whose orders a requester sees and changes."`
+	Verbs     []string   `json:"verbs"` // "orders hold" for POST /api/v1/orders/{id}/hold
+	Expires   *time.Time `json:"expires,omitempty"`
 }
 
 // session answers GET /api/v1/session with the caller.
@@ -22,13 +24,13 @@ type session struct {
 // Cost: no RPC.
 func (a *API) session(ctx context.Context, _ *request) (session, error) {
 	caller := callerOf(ctx)
-	s := session{Name: caller.Name, Method: caller.Method, Roles: caller.Roles(), Verbs: []string{}}
+	s := session{Name: caller.Name, Method: caller.Method, Roles: caller.Roles(), Requester: caller.Requester, Verbs: []string{}}
 	if !caller.Until.IsZero() {
 		until := caller.Until.UTC()
 		s.Expires = &until
 	}
 	for _, e := range a.table {
-		if e.method != http.MethodGet && caller.May(e.role) {
+		if e.method != http.MethodGet && e.admits(caller) {
 			s.Verbs = append(s.Verbs, verbOf(e.path))
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // Access says who may call what. The zero value requires no credentials and allows no

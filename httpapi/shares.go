@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/dronefleet/dronefleet/app/live"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // streamShare is how many streams the callers of one role may have open together. The rest is for

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 const (

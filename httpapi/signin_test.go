@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/testkit/identitytest"
 )
 

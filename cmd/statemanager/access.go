@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // access holds the flags that say who may use the HTTP API.
@@ -19,6 +19,7 @@ type access struct {
 	OIDCViewer       []identity.Grant      `help:"Who of oidc-issuer may read: CLAIM=VALUE, or * for everyone with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
 	OIDCAuditor      []identity.Grant      `help:"Who of oidc-issuer may read and never change anything, not even as an operator, as in oidc-viewer." placeholder:"GRANT" name:"oidc-auditor"`
 	OIDCOperator     []identity.Grant      `help:"Who of oidc-issuer may also change things: CLAIM=VALUE such as email=ann@example.org, groups=fleet or realm_access.roles=fleet." placeholder:"GRANT" name:"oidc-operator"`
+	OIDCRequester    []identity.Grant      `help:"Who of oidc-issuer may order, and see and change the orders of the requester that requester-claim names: a grant as in oidc-viewer." placeholder:"GRANT" name:"oidc-requester"`
 	OIDCLeeway       time.Duration         `help:"Clock difference that is tolerated when a token's times are checked." default:"1m" check:"min 0s max 5m" name:"oidc-leeway"`
 	OIDCClientID     string                `help:"Client id of this API at oidc-issuer; with it browsers can sign in." placeholder:"ID" name:"oidc-client-id"`
 	OIDCClientSecret string                `help:"Secret of the client; empty for a public client." placeholder:"SECRET" name:"oidc-client-secret" secret:""`
@@ -29,6 +30,8 @@ type access struct {
 	IAPViewer        []identity.Grant      `help:"Who may read through the proxy, as in oidc-viewer; * for everyone it admits." placeholder:"GRANT" name:"iap-viewer"`
 	IAPAuditor       []identity.Grant      `help:"Who may read through the proxy and never change anything, as in oidc-auditor." placeholder:"GRANT" name:"iap-auditor"`
 	IAPOperator      []identity.Grant      `help:"Who may also change things through the proxy, as in oidc-operator." placeholder:"GRANT" name:"iap-operator"`
+	IAPRequester     []identity.Grant      `help:"Who may order through the proxy, as in oidc-requester." placeholder:"GRANT" name:"iap-requester"`
+	RequesterClaim   string                `help:"Claim of a token that holds the requester's id; dots lead into nested claims, as in gcip.requester." default:"requester" placeholder:"CLAIM" name:"requester-claim"`
 	RateReads        float64               `help:"Reads that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"20" check:"min 0 max 100000" name:"rate-reads"`
 	RateCommands     float64               `help:"Commands that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"2" check:"min 0 max 100000" name:"rate-commands"`
 	MaxStreams       int                   `help:"Streams that each caller may have open. 0 means no limit." default:"20" check:"min 0 max 100000" name:"max-streams"`
@@ -64,14 +67,21 @@ func (a *access) check(r *config.Refuser, addr string) {
 // sign-ins the grant * is ambiguous.
 func (a *access) checkGrants(r *config.Refuser) {
 	for _, way := range []struct {
-		on                           bool
-		setting, name, all           string
-		viewers, auditors, operators []identity.Grant
+		on                 bool
+		setting, name, all string
+		grants             map[string][]identity.Grant
 	}{
-		{a.OIDCIssuer != "", "oidc-issuer", "oidc", "with a token", a.OIDCViewer, a.OIDCAuditor, a.OIDCOperator},
-		{a.IAPAudience != "", "iap-audience", "iap", "whom the proxy admits", a.IAPViewer, a.IAPAuditor, a.IAPOperator},
+		{a.OIDCIssuer != "", "oidc-issuer", "oidc", "with a token", map[string][]identity.Grant{
+			"viewer": a.OIDCViewer, "auditor": a.OIDCAuditor, "operator": a.OIDCOperator, "requester": a.OIDCRequester,
+		}},
+		{a.IAPAudience != "", "iap-audience", "iap", "whom the proxy admits", map[string][]identity.Grant{
+			"viewer": a.IAPViewer, "auditor": a.IAPAuditor, "operator": a.IAPOperator, "requester": a.IAPRequester,
+		}},
 	} {
-		for name, grants := range map[string][]identity.Grant{way.name + "-viewer": way.viewers, way.name + "-auditor": way.auditors, way.name + "-operator": way.operators} {
+		given := 0
+		for role, grants := range way.grants {
+			given += len(grants)
+			name := way.name + "-" + role
 			switch {
 			case !way.on && len(grants) > 0:
 				r.Refuse(name, "requires %s, which is missing; give both", way.setting)
@@ -79,9 +89,12 @@ func (a *access) checkGrants(r *config.Refuser) {
 				r.Refuse(name, "has *, which does not say who may come by oidc-issuer and who by iap-audience; give CLAIM=VALUE")
 			}
 		}
-		if way.on && len(way.viewers)+len(way.auditors)+len(way.operators) == 0 {
+		if way.on && given == 0 {
 			r.Refuse(way.name+"-viewer", "is missing, and so is %s-operator: nobody could use the API; give one, or * for everybody %s", way.name, way.all)
 		}
+	}
+	if a.RequesterClaim == "" && len(a.OIDCRequester)+len(a.IAPRequester) > 0 {
+		r.Refuse("requester-claim", "is empty; name the claim that holds the requester's id")
 	}
 	if a.OIDCIssuer == "" && len(a.OIDCAudience) > 0 {
 		r.Refuse("oidc-audience", "requires oidc-issuer, which is missing; give both")
@@ -131,7 +144,8 @@ func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, er
 		Limiter: ratelimit.New(ratelimit.Config{Reads: a.RateReads, Commands: a.RateCommands, Streams: a.MaxStreams}, time.Now),
 	}
 	cfg := identity.Config{
-		Issuer: a.OIDCIssuer, Audiences: a.OIDCAudience, Viewers: a.OIDCViewer, Auditors: a.OIDCAuditor, Operators: a.OIDCOperator, Leeway: a.OIDCLeeway, Log: log,
+		Issuer: a.OIDCIssuer, Audiences: a.OIDCAudience, Viewers: a.OIDCViewer, Auditors: a.OIDCAuditor, Operators: a.OIDCOperator,
+		Requesters: a.OIDCRequester, RequesterClaim: a.RequesterClaim, Leeway: a.OIDCLeeway, Log: log,
 	}
 	var err error
 	if a.OIDCIssuer != "" {
@@ -154,7 +168,8 @@ func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, er
 		}
 	}
 	if a.IAPAudience != "" {
-		cfg.Audiences, cfg.Viewers, cfg.Auditors, cfg.Operators = []string{a.IAPAudience}, a.IAPViewer, a.IAPAuditor, a.IAPOperator
+		cfg.Audiences, cfg.Viewers, cfg.Auditors = []string{a.IAPAudience}, a.IAPViewer, a.IAPAuditor
+		cfg.Operators, cfg.Requesters = a.IAPOperator, a.IAPRequester
 		access.IAP, err = identity.NewIAP(cfg, identity.IAPKeysURL)
 	}
 	return access, err

@@ -14,7 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/httpapi"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 	"github.com/dronefleet/dronefleet/testkit/identitytest"

@@ -18,6 +18,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/dronefleet/dronefleet/domain"
 )
 
 // Config says which tokens to accept and what they grant.
@@ -27,8 +29,11 @@ type Config struct {
 	Issuer string
 	// Audiences are the accepted audiences; a token must name one of them.
 	Audiences []string
-	// Viewers, Auditors and Operators are who has these roles.
-	Viewers, Auditors, Operators []Grant
+	// Viewers, Auditors, Operators and Requesters are who has these roles.
+	Viewers, Auditors, Operators, Requesters []Grant
+	// RequesterClaim holds the id of the requester for whom a token with the role
+	// Requester speaks.
+	RequesterClaim string
 	// Leeway is how far the issuer's clock may differ when a token's times are checked.
 	Leeway time.Duration
 
@@ -193,6 +198,14 @@ func (v *Verifier) caller(c claims, subject string) Caller {
 	}
 	if slices.ContainsFunc(v.cfg.Operators, c.meet) {
 		caller.roles = append(caller.roles, Operator)
+	}
+	if slices.ContainsFunc(v.cfg.Requesters, c.meet) {
+		id := c.text(v.cfg.RequesterClaim)
+		if err := domain.CheckID(id); err != nil {
+			caller.lacking = fmt.Sprintf("the claim %q of the token, which must be a requester's id, %s", v.cfg.RequesterClaim, err)
+		} else {
+			caller.Requester, caller.roles = id, append(caller.roles, Requester)
+		}
 	}
 	return caller
 }

@@ -3,6 +3,7 @@ package identity
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,10 @@ type Caller struct {
 	Method Method
 	// Until is when the proof ends.
 	Until time.Time
-	roles []Role
+	// Requester is whose orders a caller with the role Requester may see and change.
+	Requester string
+	roles     []Role
+	lacking   string // why the role Requester, which the caller was granted, is missing
 }
 
 // Method is a way to prove who one is.
@@ -39,7 +43,7 @@ const (
 
 // Roles are what the caller may do, the least first.
 func (c Caller) Roles() (roles []Role) {
-	for _, r := range []Role{Viewer, Auditor, Operator} {
+	for _, r := range Roles {
 		if c.May(r) {
 			roles = append(roles, r)
 		}
@@ -52,16 +56,26 @@ func (c Caller) Roles() (roles []Role) {
 func Anybody() Caller { return Caller{Method: NoMethod, roles: []Role{Viewer}} }
 
 // May reports whether the caller has a role. Operators and auditors are viewers too. An
-// auditor is never an operator, so that nobody audits their own changes.
+// auditor is never an operator or a requester, so that nobody audits their own changes.
 func (c Caller) May(r Role) bool {
+	has := func(r Role) bool { return slices.Contains(c.roles, r) }
 	switch r {
 	case Viewer:
-		return len(c.roles) > 0
-	case Operator:
-		return slices.Contains(c.roles, Operator) && !slices.Contains(c.roles, Auditor)
+		return has(Viewer) || has(Auditor) || has(Operator)
+	case Operator, Requester:
+		return has(r) && !has(Auditor)
 	case Auditor:
 	}
-	return slices.Contains(c.roles, r)
+	return has(r)
+}
+
+// Lacks says that the caller lacks a role, and why if that is known.
+func (c Caller) Lacks(r Role) string {
+	text := fmt.Sprintf("%s lacks the required role %s", c.Name, r)
+	if c.lacking != "" {
+		text += ", and " + c.lacking
+	}
+	return text
 }
 
 // idOf stands for an issuer's subject, in a few characters.

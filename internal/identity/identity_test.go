@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/testkit/identitytest"
 )
 
@@ -222,6 +222,45 @@ func TestIdentify_RejectsInvalidTokens(t *testing.T) {
 	g.known("several audiences", g.token(identitytest.Claims{"aud": []string{"x", identitytest.Audience}}))
 	if strings.Contains(g.log.String(), parts[1]) {
 		t.Error("the log shows a token")
+	}
+}
+
+// F-INT-05: a requester is whom a claim names. Without a valid id there, the role is missing, and the
+// caller is told why.
+func TestIdentify_NamesTheRequester(t *testing.T) {
+	for _, c := range []struct {
+		name, claim string
+		claims      identitytest.Claims
+		requester   string
+		lacks       string
+	}{
+		{"a claim", "requester", identitytest.Claims{"requester": "HOSPITAL-7"}, "HOSPITAL-7", ""},
+		{"a nested claim", "hospital.id", identitytest.Claims{"hospital": map[string]any{"id": "HOSPITAL-7"}}, "HOSPITAL-7", ""},
+		{"a verified address", "email", identitytest.Claims{"email": "ward@example.org", "email_verified": true}, "ward@example.org", ""},
+		{"an address that is not verified", "email", identitytest.Claims{"email": "ward@example.org"}, "", "is empty"},
+		{"no claim", "requester", nil, "", `the claim "requester" of the token, which must be a requester's id, is empty`},
+		{"a list", "requester", identitytest.Claims{"requester": []string{"HOSPITAL-7"}}, "", "is empty"},
+		{"several lines", "requester", identitytest.Claims{"requester": "HOSPITAL-7\n"}, "", "control character"},
+		{"an auditor", "requester", identitytest.Claims{"requester": "HOSPITAL-7", "groups": "audit"}, "HOSPITAL-7", "lacks the required role requester"},
+	} {
+		g := newGate(t, nil, nil)
+		v, err := identity.New(identity.Config{
+			Issuer: g.issuer.URL, Audiences: []string{identitytest.Audience}, Auditors: grants(t, "groups=audit"), Requesters: grants(t, "*"), RequesterClaim: c.claim, Now: g.clock.Now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Verifier = v
+		caller := g.known(c.name, g.token(c.claims))
+		if caller.Requester != c.requester || caller.May(identity.Requester) != (c.lacks == "") {
+			t.Errorf("%s: %+v, want requester %q", c.name, caller, c.requester)
+		}
+		if c.name != "an auditor" && len(caller.Roles()) > 1 || caller.May(identity.Operator) {
+			t.Errorf("%s: roles %v", c.name, caller.Roles())
+		}
+		if text := caller.Lacks(identity.Requester); !strings.Contains(text, c.lacks) {
+			t.Errorf("%s: %s, want %q", c.name, text, c.lacks)
+		}
 	}
 }
 

@@ -91,6 +91,9 @@ func NewSignIn(v *Verifier, cfg SignInConfig) (*SignIn, error) {
 	if len(v.cfg.Auditors) > 0 { // else sessions of earlier versions stay valid
 		bound += fmt.Sprintf(" %q", v.cfg.Auditors)
 	}
+	if len(v.cfg.Requesters) > 0 {
+		bound += fmt.Sprintf(" %q of %q", v.cfg.Requesters, v.cfg.RequesterClaim)
+	}
 	flows, err := newSealer(cfg.Keys, "sign-in", bound)
 	if err != nil {
 		return nil, err
@@ -116,8 +119,9 @@ type session struct {
 	Name  string
 	ID    string
 	Roles []Role
-	Began time.Time
-	Until time.Time
+	// Requester and Lacking are those of the caller.
+	Requester, Lacking string `json:",omitempty"`
+	Began, Until       time.Time
 }
 
 // Begin starts a sign-in: where to send the browser, and what it must keep until it
@@ -205,7 +209,7 @@ func (s *SignIn) Session(sealed string) (caller Caller, successor string, lasts 
 	if !now.Before(old.Until) {
 		return Caller{}, "", 0, &TokenError{fmt.Sprintf("the session ended %s; sign in again", old.Until.UTC().Format(time.RFC3339))}
 	}
-	caller = Caller{Name: old.Name, ID: old.ID, Method: Session, Until: old.Until, roles: old.Roles}
+	caller = Caller{Name: old.Name, ID: old.ID, Method: Session, Until: old.Until, Requester: old.Requester, roles: old.Roles, lacking: old.Lacking}
 	if old.Until.Sub(now) < s.cfg.SessionFor/2 && old.Until.Before(old.Began.Add(s.cfg.SessionEnd)) {
 		successor, lasts, err = s.seal(caller, old.Began)
 		caller.Until = now.Add(lasts)
@@ -216,7 +220,7 @@ func (s *SignIn) Session(sealed string) (caller Caller, successor string, lasts 
 // seal makes a caller's session.
 func (s *SignIn) seal(c Caller, began time.Time) (sealed string, lasts time.Duration, err error) {
 	lasts = min(s.cfg.SessionFor, began.Add(s.cfg.SessionEnd).Sub(s.now()))
-	sealed, err = s.sessions.seal(session{c.Name, c.ID, c.roles, began, s.now().Add(lasts)})
+	sealed, err = s.sessions.seal(session{c.Name, c.ID, c.roles, c.Requester, c.lacking, began, s.now().Add(lasts)})
 	if err != nil {
 		return "", 0, fmt.Errorf("seal a session: %w", err)
 	}

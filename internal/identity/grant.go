@@ -12,10 +12,14 @@ import (
 type Role string
 
 const (
-	Viewer   Role = "viewer"   // read
-	Auditor  Role = "auditor"  // read, and never change, whatever other role there is
-	Operator Role = "operator" // read and change
+	Viewer    Role = "viewer"    // read
+	Auditor   Role = "auditor"   // read, and never change, whatever other role there is
+	Requester Role = "requester" // order; read and change the orders of one requester
+	Operator  Role = "operator"  // read and change
 )
+
+// Roles are all roles, the least first among those that read the fleet.
+var Roles = []Role{Requester, Viewer, Auditor, Operator}
 
 // Grant is a condition for a role: a claim equals a value, or is a list that contains
 // it, as in "email=ann@example.org", "groups=fleet" or "realm_access.roles=fleet",
@@ -85,6 +89,16 @@ func isText(v any, want string) bool {
 		return fmt.Sprint(v) == want
 	}
 	return false
+}
+
+// text is the claim with a name as text, empty if it is not text. An email counts only if
+// the issuer has verified it.
+func (c claims) text(name string) string {
+	if name == "email" {
+		return c.email()
+	}
+	text, _ := c.find(name).(string)
+	return text
 }
 
 // find is the claim with a name, which may contain dots, or else the nested claim

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 // F-API-01

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/testkit/identitytest"
 )
 
