@@ -191,7 +191,7 @@ func TestStarterFile_HoldsTheDemosPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{})
+	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: 40})
 	if err != nil {
 		t.Fatal(err)
 	}

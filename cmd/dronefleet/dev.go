@@ -24,7 +24,7 @@ import (
 
 type devCommand struct {
 	Duration        time.Duration  `help:"End with a summary after this long, in real time; 0 runs until interrupted." default:"0" check:"min 0s"`
-	Drones          int            `help:"Number of simulated drones." default:"40" check:"min 1 max 100000"`
+	Drones          int            `help:"Number of simulated drones; 0 leaves the orders to drones that join." default:"40" check:"min 0 max 100000"`
 	Hz              float64        `help:"Reports per drone and simulated second." default:"1" check:"over 0 max 100"`
 	ChargingSlots   slots          `help:"How many drones can charge at once." default:"all" accepts:"1 to 1000000, or all"`
 	ChargeRate      float64        `help:"What a drone gains in a charging slot, in percent of a full charge per simulated minute." default:"10" check:"over 0 max 100000"`

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
@@ -58,6 +61,38 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	p.Interrupt()
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
+}
+
+// F-KIT-02: without simulated drones orders wait for drones of other makers, and the embedded
+// Pub/Sub tells clients of HTTP where to go.
+func TestDev_WaitsForDronesOfOthers(t *testing.T) {
+	t.Parallel()
+	report := filepath.Join(t.TempDir(), "report.json")
+	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=0", "--orders-per-minute=60", "--report="+report)
+	url := p.Find(p.Stdout, "Console and HTTP API on ")
+	p.Find(p.Stdout, "statemanager drones apply")
+	hosts := p.Hosts()
+	resp, err := http.Post("http://"+hosts.PubSubHost+"/v1/projects/dronefleet/topics/orders:publish", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), "gRPC only") || !strings.Contains(string(body), "messages/publish") || !strings.Contains(string(body), url) {
+		t.Errorf("HTTP is answered %q, %v", body, err)
+	}
+	clients := emutest.Connect(t, hosts)
+	emutest.Eventually(t, "an order waits", func() error {
+		orders, err := firestoretx.New(clients.Firestore, firestoretx.Config{}).Orders(t.Context(), domain.OrderPending, firestoretx.Page{Limit: 1})
+		if err == nil && len(orders) == 0 {
+			err = errors.New("no order yet")
+		}
+		return err
+	})
+	http.DefaultClient.CloseIdleConnections()
+	p.Interrupt()
+	if text, err := os.ReadFile(report); err != nil || !strings.Contains(string(text), `"drones": 0`) {
+		t.Errorf("summary %s, %v", text, err)
+	}
 }
 
 // F-API-02: a run that ends without a summary keeps the summary of the run before.

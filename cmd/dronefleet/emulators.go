@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/dronefleet/dronefleet/deploy"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
@@ -54,7 +55,8 @@ func (c *emulatorsCommand) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, ps.Close()) }()
 	// Without their addresses nobody can use the emulators.
-	if _, err := fmt.Fprintf(cli.Stdout, "export %s=%s\nexport %s=%s\n", connect.FirestoreHost, fs.Addr(), connect.PubSubHost, ps.Addr()); err != nil {
+	hosts := connect.Config{FirestoreHost: fs.Addr(), PubSubHost: ps.Addr()}.WithDefaults()
+	if _, err := fmt.Fprintln(cli.Stdout, strings.Join(hosts.Exports(), "\n")); err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "emulators serving; set these variables for the programs that use them",

@@ -22,6 +22,10 @@ func TestEmulators_ServeAndKeepTheirData(t *testing.T) {
 	dir := t.TempDir()
 	for round, want := range []string{"", "kept"} {
 		p := dronefleet.Start(t, connect.Config{}, "emulators", "--firestore=127.0.0.1:0", "--pubsub=127.0.0.1:0", "--data-dir="+dir)
+		// F-KIT-02: what other programs need is printed for a shell.
+		if got, want := p.Find(p.Stdout, "export DRONEFLEET_PROJECT="), `dronefleet DRONEFLEET_DATABASE="(default)"`; got != want {
+			t.Errorf("exports %s, want %s", got, want)
+		}
 		hosts := p.Hosts()
 		logged := p.Find(p.Stderr, "emulators serving")
 		for _, want := range []string{

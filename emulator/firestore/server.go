@@ -15,6 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/datafile"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/history"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/index"
+	"github.com/dronefleet/dronefleet/emulator/internal/grpconly"
 )
 
 // maxRequestBytes is the largest request that the transport accepts. It is above
@@ -100,7 +101,7 @@ func (s *Server) listen() (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestoreemu: cannot listen on Addr %q: %w", s.opts.Addr, err)
 	}
-	return listener, nil
+	return grpconly.Listen(listener, "The embedded Firestore speaks gRPC only, no REST. Use a gRPC client library with FIRESTORE_EMULATOR_HOST="+listener.Addr().String()+"."), nil
 }
 
 // load reads the index configuration and the data directory.

@@ -22,6 +22,9 @@ type Options struct {
 	// InProcess lets the server listen on no port. Only Server.Dial and
 	// Server.Client reach it.
 	InProcess bool
+	// HTTPHint is a sentence that ends the answer to clients of HTTP/1, which the server does
+	// not speak. It says where they can go instead.
+	HTTPHint string
 	// Clock drives ack deadlines, backoffs, delays and retention; default the real
 	// clock.
 	Clock clockwork.Clock

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/dronefleet/dronefleet/emulator/internal/grpconly"
 	"github.com/dronefleet/dronefleet/emulator/pubsub/fault"
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
@@ -118,14 +120,20 @@ const (
 	inProcessBuffer = 1 << 20
 )
 
-func (s *Server) listen() (err error) {
+func (s *Server) listen() error {
 	if s.opts.InProcess {
 		s.inProcess = bufconn.Listen(inProcessBuffer)
 		s.listener = s.inProcess
 		return nil
 	}
-	s.listener, err = net.Listen("tcp", s.opts.Addr)
-	return err
+	l, err := net.Listen("tcp", s.opts.Addr)
+	if err != nil {
+		return err
+	}
+	hint := "The embedded Pub/Sub speaks gRPC only: publishing by HTTP (messages/publish, :publish) is not served. " +
+		"Use a gRPC client library with PUBSUB_EMULATOR_HOST=" + l.Addr().String() + "."
+	s.listener = grpconly.Listen(l, strings.TrimSpace(hint+" "+s.opts.HTTPHint))
+	return nil
 }
 
 // housekeeping is how often, on the injected clock, expired snapshots and retained

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,24 @@ func (c Config) FromEnvironment() Config {
 	fill(&c.PubSubHost, PubSubHost)
 	fill(&c.Project, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
 	return c
+}
+
+// WithDefaults fills in the project and database that emulators need.
+func (c Config) WithDefaults() Config {
+	c.Project = cmp.Or(c.Project, EmulatorProject)
+	c.Database = cmp.Or(c.Database, firestore.DefaultDatabaseID)
+	return c
+}
+
+// Exports are the lines for a shell whose programs use these emulators.
+func (c Config) Exports() []string {
+	return []string{
+		// A shell, such as Cloud Shell's, may be set up for another project, in which these
+		// servers have no fleet.
+		fmt.Sprintf("export DRONEFLEET_PROJECT=%s DRONEFLEET_DATABASE=%q", c.Project, c.Database),
+		fmt.Sprintf("export %s=%s", FirestoreHost, c.FirestoreHost),
+		fmt.Sprintf("export %s=%s", PubSubHost, c.PubSubHost),
+	}
 }
 
 // Emulated reports whether everything runs on emulators.
@@ -115,12 +134,7 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if c.Project == "" {
-		c.Project = EmulatorProject
-	}
-	if c.Database == "" {
-		c.Database = firestore.DefaultDatabaseID
-	}
+	c = c.WithDefaults()
 	fs, err := openFirestore(ctx, c, m.DialOptions()...)
 	if err != nil {
 		return nil, err

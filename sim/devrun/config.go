@@ -62,7 +62,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(c.Drones < 1 || c.Drones > 100_000, "--drones is %d; give 1 to 100000", c.Drones)
+	refuse(c.Drones < 0 || c.Drones > 100_000, "--drones is %d; give 0 to 100000", c.Drones)
 	refuse(!(c.Hz > 0 && c.Hz <= 100), "--hz is %v; give more than 0, at most 100", c.Hz)
 	refuse(!(c.OrdersPerMinute >= 0 && c.OrdersPerMinute <= 60_000), "--orders-per-minute is %v; give 0 to 60000", c.OrdersPerMinute)
 	refuse(!(c.Speed >= 1 && c.Speed <= 1000), "--speed is %v; give 1 to 1000", c.Speed)

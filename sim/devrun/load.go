@@ -57,6 +57,9 @@ type charging struct {
 
 // print describes the load for people.
 func (r LoadSummary) print() string {
+	if r.Drones == 0 {
+		return fmt.Sprintf("%g orders/min; no simulated drones", r.OrdersPerMinute)
+	}
 	text := fmt.Sprintf("%g orders/min; %d drones could carry about %.1f/min", r.OrdersPerMinute, r.Drones, r.CapacityPerMinute)
 	if r.OrdersPerMinute > r.CapacityPerMinute {
 		text += ", so the backlog grows; lower --orders-per-minute or raise --drones"

@@ -33,4 +33,8 @@ func TestSummary_SaysWhatTheFleetCouldCarry(t *testing.T) {
 			t.Errorf("%s: printed %q", name, r.print())
 		}
 	}
+	// F-KIT-02
+	if text := loadOf(4, 0, charging{0, 10}, 0, 0).print(); !strings.Contains(text, "no simulated drones") {
+		t.Errorf("without drones: printed %q", text)
+	}
 }

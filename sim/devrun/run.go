@@ -98,12 +98,21 @@ func (run *devRun) startServers() (servers, error) {
 		return servers{}, Unserved("--firestore-addr", err)
 	}
 	ps, err := pubsubemu.Start(pubsubemu.Options{
-		Addr: cfg.PubSubAddr, PublishTime: run.clock.Now, DataDir: subdirectory(cfg.DataDir, "pubsub"), Logger: cfg.Log, OnUnwritable: unwritable,
+		Addr: cfg.PubSubAddr, PublishTime: run.clock.Now, HTTPHint: run.httpHint(),
+		DataDir: subdirectory(cfg.DataDir, "pubsub"), Logger: cfg.Log, OnUnwritable: unwritable,
 	})
 	if err != nil {
 		return servers{}, errors.Join(Unserved("--pubsub-addr", err), fs.Close())
 	}
 	return servers{fs, ps}, nil
+}
+
+// httpHint says where clients of HTTP/1 can go that try to publish at the embedded Pub/Sub.
+func (run *devRun) httpHint() string {
+	if run.api == nil {
+		return ""
+	}
+	return "Orders and the rest of the HTTP API are at " + run.api.URL() + "/api/v1/."
 }
 
 // Unserved names the flag that keeps an embedded server from starting: that of its
@@ -389,14 +398,15 @@ func (run *devRun) announce() {
 	if cfg.DataDir != "" {
 		lines = append(lines, run.resumed.print(cfg.DataDir, cfg.Drones))
 	}
+	if cfg.Drones == 0 {
+		lines = append(lines, "No simulated drones: register yours with \"statemanager drones apply\", then let them report.")
+	}
 	lines = append(lines,
 		"Other State Managers and optimizers can join from another terminal with",
-		// A shell, such as Cloud Shell's, may be set up for another project, in which
-		// these servers have no fleet.
-		fmt.Sprintf("  export DRONEFLEET_PROJECT=%s DRONEFLEET_DATABASE=%q", hosts.Project, hosts.Database),
-		fmt.Sprintf("  export %s=%s", connect.FirestoreHost, hosts.FirestoreHost),
-		fmt.Sprintf("  export %s=%s", connect.PubSubHost, hosts.PubSubHost),
 	)
+	for _, line := range hosts.Exports() {
+		lines = append(lines, "  "+line)
+	}
 	if run.api != nil {
 		lines = slices.Insert(lines, 0, "Console and HTTP API on "+run.api.URL())
 	}

@@ -32,7 +32,7 @@ const CrashFor = 150 * time.Second
 // Crash makes a random drone fall silent and deaf for CrashFor, as one whose computer
 // restarts, at a mean rate in crashes an hour, until ctx ends.
 func (f *Fleet) Crash(ctx context.Context, perHour float64) {
-	if perHour == 0 {
+	if perHour == 0 || len(f.members) == 0 {
 		<-ctx.Done()
 		return
 	}

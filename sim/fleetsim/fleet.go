@@ -127,9 +127,6 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 			clockOffset: time.Duration((2*random.Float64() - 1) * float64(cfg.ClockError)),
 		})
 	}
-	if len(f.members) == 0 {
-		return nil, errors.New("fleet: the world has no drones; give at least one")
-	}
 	return f, nil
 }
 

@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,7 +12,7 @@ import (
 
 // WorldConfig chooses a world.
 type WorldConfig struct {
-	Drones int    // size of the fleet, 1 to 100,000; default 40
+	Drones int    // size of the fleet, at most 100,000
 	Seed   uint64 // repeats the world's choices
 	// IDPrefix begins the id of every drone; fleets that share a store need different
 	// ones. Default "DRONE".
@@ -31,8 +32,9 @@ type WorldConfig struct {
 }
 
 const (
-	defaultDrones = 40
-	maxDrones     = 100_000
+	maxDrones = 100_000
+	// emptyCapacity is the capacity of the reference depot in a world without drones.
+	emptyCapacity = 40
 )
 
 // World is everything that exists before the first message.
@@ -59,11 +61,8 @@ const (
 
 // NewWorld places a fleet around the reference places.
 func NewWorld(cfg WorldConfig) (*World, error) {
-	if cfg.Drones == 0 {
-		cfg.Drones = defaultDrones
-	}
-	if cfg.Drones < 1 || cfg.Drones > maxDrones {
-		return nil, fmt.Errorf("drones is %d; give 1 to %d", cfg.Drones, maxDrones)
+	if cfg.Drones < 0 || cfg.Drones > maxDrones {
+		return nil, fmt.Errorf("drones is %d; give 0 to %d", cfg.Drones, maxDrones)
 	}
 	if cfg.ChargingSlots < 0 {
 		return nil, fmt.Errorf("charging slots is %d; give 1 or more, or 0 for no limit", cfg.ChargingSlots)
@@ -114,7 +113,7 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 // referenceWorld is the demo's city without its drones.
 func referenceWorld(cfg WorldConfig) *World {
 	depot := parisDepot
-	depot.Capacity, depot.ChargingSlots = cfg.Drones, cfg.ChargingSlots
+	depot.Capacity, depot.ChargingSlots = cmp.Or(cfg.Drones, emptyCapacity), cfg.ChargingSlots
 	return &World{
 		Depots:     []domain.Depot{depot},
 		Warehouses: []domain.Warehouse{warehouseNorth, warehouseSouth},

@@ -12,7 +12,7 @@ import (
 
 // F-API-02
 func TestNewWorld_IsTheReferenceFleet(t *testing.T) {
-	w := newWorld(t, 0)
+	w := newWorld(t, 40)
 	if len(w.Drones) != 40 || len(w.Hospitals) < 20 {
 		t.Errorf("%d drones and %d hospitals, want 40 and at least 20", len(w.Drones), len(w.Hospitals))
 	}
@@ -59,7 +59,7 @@ func TestNewWorld_IsRepeatedByItsSeed(t *testing.T) {
 
 func TestNewWorld_RefusesImpossibleSizes(t *testing.T) {
 	for _, n := range []int{-1, 100_001} {
-		if _, err := NewWorld(WorldConfig{Drones: n}); err == nil || !strings.Contains(err.Error(), "give 1 to 100000") {
+		if _, err := NewWorld(WorldConfig{Drones: n}); err == nil || !strings.Contains(err.Error(), "give 0 to 100000") {
 			t.Errorf("%d drones: %v", n, err)
 		}
 	}
