@@ -233,7 +233,7 @@ func TestSameDroneState_ComparesAllThatEventsRecord(t *testing.T) {
 	for name, change := range changes {
 		var d domain.Drone
 		change(&d)
-		if domain.SameDroneState(domain.Drone{}, d) || !domain.SameDroneState(d, d) {
+		if domain.SameDroneState(&domain.Drone{}, &d) || !domain.SameDroneState(&d, &d) {
 			t.Errorf("a change of %s goes unseen", name)
 		}
 		maps.Copy(recorded, domain.DroneState(d))

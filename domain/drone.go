@@ -95,7 +95,7 @@ type Drone struct {
 const DefaultChargeRate = 10.0
 
 // ChargePerMinute is what the drone gains in a charging slot, in percent of a full charge.
-func (d Drone) ChargePerMinute() float64 {
+func (d *Drone) ChargePerMinute() float64 {
 	if d.ChargeRate > 0 {
 		return d.ChargeRate
 	}
@@ -103,27 +103,27 @@ func (d Drone) ChargePerMinute() float64 {
 }
 
 // Retired reports whether an operator has retired the drone.
-func (d Drone) Retired() bool { return !d.RetiredAt.IsZero() }
+func (d *Drone) Retired() bool { return !d.RetiredAt.IsZero() }
 
 // Legacy reports whether the document is of an earlier version, which knew no registry.
-func (d Drone) Legacy() bool { return d.RegisteredAt.IsZero() && !d.Unregistered && !d.Retired() }
+func (d *Drone) Legacy() bool { return d.RegisteredAt.IsZero() && !d.Unregistered && !d.Retired() }
 
 // Heard reports whether the drone has ever reported or another tool has set its position. Any other
 // drone has no position.
-func (d Drone) Heard() bool { return !d.SeenAt.IsZero() || d.Position != (Position{}) }
+func (d *Drone) Heard() bool { return !d.SeenAt.IsZero() || d.Position != (Position{}) }
 
 // CarriesCold reports whether the drone can take orders that require a cold chain. A drone that was
 // never registered may have a cold box, so it can.
-func (d Drone) CarriesCold() bool { return d.ColdBox != nil || d.RegisteredAt.IsZero() }
+func (d *Drone) CarriesCold() bool { return d.ColdBox != nil || d.RegisteredAt.IsZero() }
 
 // OtherIdentity reports whether the drone reports a serial number that differs from the registered
 // one.
-func (d Drone) OtherIdentity() bool {
+func (d *Drone) OtherIdentity() bool {
 	return d.SerialNumber != "" && d.ReportedSerial != "" && d.SerialNumber != d.ReportedSerial
 }
 
 // Limits are the limits by which an item of the drone is due next.
-func (d Drone) Limits(item DueItem) DueLimits {
+func (d *Drone) Limits(item DueItem) DueLimits {
 	for i := range d.Maintained {
 		if d.Maintained[i].Item == item.Item {
 			return item.Next(d.RegisteredAt, &d.Maintained[i])
@@ -133,7 +133,7 @@ func (d Drone) Limits(item DueItem) DueLimits {
 }
 
 // DueDate is the first date at which an item is due; zero for none.
-func (d Drone) DueDate() (first time.Time) {
+func (d *Drone) DueDate() (first time.Time) {
 	for _, item := range d.Due {
 		if at := d.Limits(item).At; first.IsZero() || !at.IsZero() && at.Before(first) {
 			first = at
@@ -143,7 +143,7 @@ func (d Drone) DueDate() (first time.Time) {
 }
 
 // Properties are what the drone can do and needs, its own and its type's.
-func (d Drone) Properties() DroneProperties {
+func (d *Drone) Properties() DroneProperties {
 	return DroneProperties{
 		PayloadCapacityKg: d.PayloadCapacityKg, ConsumptionPerKm: d.ConsumptionPerKm, MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
 		ConsumptionPerKmKg: d.ConsumptionPerKmKg, ChargeRate: d.ChargeRate, BatteryCapacityMah: d.BatteryCapacityMah,
@@ -159,7 +159,7 @@ func (d *Drone) SetProperties(p DroneProperties) {
 }
 
 // Registration is what an operator says of the drone.
-func (d Drone) Registration() DroneRegistration {
+func (d *Drone) Registration() DroneRegistration {
 	return DroneRegistration{
 		ID: d.ID, HomeDepotID: d.HomeDepotID, TypeID: d.TypeID, ShortName: d.ShortName, RegistrationMark: d.RegistrationMark,
 		SerialNumber: d.SerialNumber, RemoteID: d.RemoteID, Own: d.Properties().Only(d.OwnProperties),
@@ -185,11 +185,11 @@ type FailedMission struct {
 const MaxFailedMissions = 4
 
 // Bound reports whether a mission holds the drone.
-func (d Drone) Bound() bool { return d.CurrentMissionID != "" }
+func (d *Drone) Bound() bool { return d.CurrentMissionID != "" }
 
 // FailedAt is when a mission of the drone failed; ok is false if it is not among
 // the latest failures.
-func (d Drone) FailedAt(id MissionID) (at time.Time, ok bool) {
+func (d *Drone) FailedAt(id MissionID) (at time.Time, ok bool) {
 	for _, f := range d.FailedMissions {
 		if f.ID == id && id != "" {
 			return f.FailedAt, true

@@ -80,7 +80,7 @@ func DroneState(d Drone) map[string]any {
 }
 
 // SameDroneState reports whether two drones have equal states: every report asks it.
-func SameDroneState(a, b Drone) bool {
+func SameDroneState(a, b *Drone) bool {
 	return a.CurrentMissionID == b.CurrentMissionID && a.MissionAcked == b.MissionAcked && a.MissionMoved == b.MissionMoved &&
 		a.EmergencyLatched == b.EmergencyLatched && a.GhostMissionID == b.GhostMissionID && a.Grounded == b.Grounded &&
 		a.Unregistered == b.Unregistered && a.Retired() == b.Retired() && a.OtherIdentity() == b.OtherIdentity() &&

@@ -93,8 +93,8 @@ type recorder struct {
 
 // drone records after as the drone's new state. Position, battery and times are
 // not part of the state and change without an event.
-func (r *recorder) drone(before domain.Drone, after *domain.Drone, mission domain.MissionID, reason string) {
-	if before.Status != after.Status || !domain.SameDroneState(before, *after) {
+func (r *recorder) drone(before, after *domain.Drone, mission domain.MissionID, reason string) {
+	if before.Status != after.Status || !domain.SameDroneState(before, after) {
 		after.Revision = before.Revision + 1
 		r.change.Events = append(r.change.Events, domain.Event{
 			Entity: domain.EntityDrone, ID: string(after.ID), Revision: after.Revision,

@@ -38,15 +38,16 @@ var boundSituations = []struct {
 }
 
 // applyBound handles a report of a bound drone whose track was from. It returns why the mission
-// failed, "" if it did not.
-func (r *recorder) applyBound(b *Binding, t domain.Telemetry, claim domain.DroneStatus, from domain.Track) (failed string) {
-	report := r.hear(b, t, claim, from)
+// failed, "" if it did not. It takes values, so that reports of other drones keep theirs on the stack.
+func (r recorder) applyBound(b Binding, t domain.Telemetry, claim domain.DroneStatus, from domain.Track) (_ recorder, _ Binding, failed string) {
+	report := r.hear(&b, t, claim, from)
 	for _, s := range boundSituations {
 		if s.is(report) {
-			return s.then(r, report)
+			failed = s.then(&r, report)
+			break
 		}
 	}
-	return ""
+	return r, b, failed
 }
 
 // hear applies what a report proves about the mission and what the drone knows of it. It returns
@@ -132,7 +133,7 @@ func (r *recorder) park(s boundReport) string {
 	s.Drone.Status = s.claim
 	if s.claim == domain.DroneIdle {
 		s.Drone.Status = domain.DroneUnknown // unless its report counts
-		s.Drone.Status = r.unboundStatus(s.Drone, s.Telemetry, s.claim, r.now)
+		s.Drone.Status = r.unboundStatus(&s.Drone, s.Telemetry, s.claim, r.now)
 	}
 	return ""
 }

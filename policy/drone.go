@@ -54,6 +54,6 @@ func commandDrone(drone *domain.Drone, id domain.DroneID, why string, now time.T
 		return Change{}, err
 	}
 	r := &recorder{now: now, cause: domain.CauseOperator}
-	r.drone(*drone, &d, d.CurrentMissionID, why)
+	r.drone(drone, &d, d.CurrentMissionID, why)
 	return r.change, nil
 }

@@ -26,7 +26,7 @@ func (p DronePolicy) applyLate(b Binding, t domain.Telemetry, now time.Time) (Bi
 	if r.change.Empty() && d.NamedRevision == before.NamedRevision && d.MissionAcked == before.MissionAcked && d.MissionMoved == before.MissionMoved && d.ImplausibleAt.Equal(before.ImplausibleAt) {
 		return b, Change{}, false
 	}
-	r.drone(before, d, d.CurrentMissionID, "")
+	r.drone(&before, d, d.CurrentMissionID, "")
 	return late, r.change, true
 }
 

@@ -34,7 +34,7 @@ func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now 
 	drone.Status, drone.CurrentMissionID = domain.DroneMoving, m.ID
 	drone.FreeAfter = m.CommandExpiresAt.Add(p.ClockError)
 	startTrack(&drone, m.ID)
-	r.drone(before, &drone, m.ID, "")
+	r.drone(&before, &drone, m.ID, "")
 
 	r.assignOrders(s, d.OrderIDs, m)
 	return r.change
@@ -235,7 +235,7 @@ func (r *recorder) withdrawOrder(from Binding, id domain.OrderID) {
 	b := from.clone()
 	delete(b.Orders, id)
 	r.shorten(&b, id)
-	r.drone(from.Drone, &b.Drone, from.Drone.CurrentMissionID, string(domain.FailureWithdrawn))
+	r.drone(&from.Drone, &b.Drone, from.Drone.CurrentMissionID, string(domain.FailureWithdrawn))
 }
 
 // shorten takes an order out of the bound mission's routes. A mission that has no other fails.

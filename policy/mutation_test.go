@@ -206,7 +206,7 @@ var mutants = []mutant{
 			rec.failMission(&b, domain.FailureNotAcked)
 			unbind(&b, now)
 			b.Drone.Status = domain.DroneIdle
-			rec.drone(before, &b.Drone, "", "")
+			rec.drone(&before, &b.Drone, "", "")
 			return rec.change
 		}
 		return r

@@ -16,7 +16,7 @@ import (
 const implausibleEvery = time.Minute
 
 // trackOf is where the drone was last; ok is false before its first report.
-func trackOf(d domain.Drone) (t domain.Track, ok bool) {
+func trackOf(d *domain.Drone) (t domain.Track, ok bool) {
 	if d.Track != nil {
 		return *d.Track, true
 	}
@@ -86,7 +86,8 @@ func (r *recorder) track(b *Binding, from domain.Track, t domain.Telemetry) {
 	}
 	d.Track = nil
 	if jump > 0 || d.Bound() && to.MissionID == d.CurrentMissionID {
-		d.Track = &to
+		kept := to // most reports keep none
+		d.Track = &kept
 	}
 }
 
@@ -99,7 +100,7 @@ func (r *recorder) implausible(d *domain.Drone, what string) {
 
 // startTrack begins the track of a drone's new mission.
 func startTrack(d *domain.Drone, id domain.MissionID) {
-	if t, ok := trackOf(*d); ok {
+	if t, ok := trackOf(d); ok {
 		t.MissionID, t.Stops = id, 0
 		d.Track = &t
 	}

@@ -32,7 +32,7 @@ func RecallMission(binding Binding, mission *domain.Mission, id domain.MissionID
 		revoke(m)
 	}
 	r.mission(before, m, why)
-	r.drone(b.Drone, &b.Drone, id, "")
+	r.drone(&b.Drone, &b.Drone, id, "")
 	return r.change, nil
 }
 

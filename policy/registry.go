@@ -44,7 +44,7 @@ func Register(existing *domain.Drone, reg domain.DroneRegistration, t *domain.Dr
 	d.SetProperties(properties)
 	d.OwnProperties = reg.Own.Given()
 	r := &recorder{now: now, cause: domain.CauseOperator}
-	r.drone(before, &d, d.CurrentMissionID, why)
+	r.drone(&before, &d, d.CurrentMissionID, why)
 	return r.change, nil
 }
 
@@ -148,12 +148,12 @@ func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
 	r := &recorder{now: now, cause: domain.CauseSetup}
 	if existing == nil {
 		d.Status = domain.DroneUnknown
-		r.drone(domain.Drone{}, &d, "", "introduced")
+		r.drone(&domain.Drone{}, &d, "", "introduced")
 		return r.change
 	}
 	known := *existing
 	known.Unregistered, known.HomeDepotID, known.ShortName = false, d.HomeDepotID, d.ShortName
 	known.SetProperties(d.Properties())
-	r.drone(*existing, &known, "", "")
+	r.drone(existing, &known, "", "")
 	return r.change
 }

@@ -37,7 +37,7 @@ func (p MissionAssignmentPolicy) amend(c decisionCase, entry *domain.LedgerEntry
 	oweCommand(&m, c.now.Add(p.CommandLifetime))
 	r.mission(before, &m, "")
 	drone := *c.Drone
-	r.drone(drone, &drone, m.ID, "")
+	r.drone(&drone, &drone, m.ID, "")
 	r.assignOrders(c.DecisionState, a.AddedIDs, m)
 	for _, id := range a.ReleasedIDs {
 		before := c.Orders[id]

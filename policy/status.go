@@ -53,7 +53,7 @@ func isFlying(s domain.DroneStatus) bool { return activityOf(s) == flying }
 
 // unboundStatus is the status of an unbound drone after a report. IDLE offers the drone to the
 // optimizer, so it must be fresh, and the drone must know that its last mission has ended.
-func (p DronePolicy) unboundStatus(d domain.Drone, t domain.Telemetry, claim domain.DroneStatus, now time.Time) domain.DroneStatus {
+func (p DronePolicy) unboundStatus(d *domain.Drone, t domain.Telemetry, claim domain.DroneStatus, now time.Time) domain.DroneStatus {
 	unaware := p.unaware(d, t)
 	switch {
 	case unaware && d.Status == domain.DroneIdle && (claim == domain.DroneIdle || claim == ""):
@@ -69,14 +69,14 @@ func (p DronePolicy) unboundStatus(d domain.Drone, t domain.Telemetry, claim dom
 
 // unaware reports whether the drone names a mission of its own that failed so recently that it may
 // not know yet.
-func (p DronePolicy) unaware(d domain.Drone, t domain.Telemetry) bool {
+func (p DronePolicy) unaware(d *domain.Drone, t domain.Telemetry) bool {
 	failedAt, failed := d.FailedAt(t.MissionID)
 	return failed && !t.Timestamp.After(failedAt.Add(p.GhostGrace))
 }
 
 // watchGhost flags a drone that still flies a mission of its own that had failed before this
 // report, even if another mission holds it by now. The mission is revoked again.
-func (r *recorder) watchGhost(before domain.Drone, d *domain.Drone, t domain.Telemetry, claim domain.DroneStatus) {
+func (r *recorder) watchGhost(before, d *domain.Drone, t domain.Telemetry, claim domain.DroneStatus) {
 	_, failed := before.FailedAt(t.MissionID)
 	landed := isParked(claim) || claim == domain.DroneMaintenance
 	flies := isFlying(claim) || before.GhostMissionID == t.MissionID && !landed

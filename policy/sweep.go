@@ -53,7 +53,7 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	if d.EmergencyLatched {
 		d.Status = domain.DroneEmergency
 	}
-	r.drone(before, d, m.ID, why)
+	r.drone(&before, d, m.ID, why)
 	return r.change
 }
 
@@ -69,7 +69,7 @@ func SweepUnflown(m domain.Mission, orders map[domain.OrderID]domain.Order, dron
 	if drone != nil { // it may be a ghost from now on
 		after := *drone
 		rememberFailure(&after, m.ID, now)
-		r.drone(*drone, &after, m.ID, "")
+		r.drone(drone, &after, m.ID, "")
 	}
 	return r.change
 }
@@ -101,7 +101,7 @@ func (p DronePolicy) SweepIdle(d domain.Drone, now time.Time) Change {
 	before := d
 	r := &recorder{DronePolicy: p, now: now, cause: domain.CauseSweeper}
 	d.Status = domain.DroneUnknown
-	r.drone(before, &d, "", silence(before))
+	r.drone(&before, &d, "", silence(before))
 	return r.change
 }
 

@@ -33,7 +33,7 @@ const maxFlightBetween = 120
 
 // count takes over what a report says of its drone, and counts its flight and landings. Whole
 // seconds add up without loss.
-func count(d *domain.Drone, before domain.Drone, t domain.Telemetry) {
+func count(d, before *domain.Drone, t domain.Telemetry) {
 	if t.BatteryHealth != nil {
 		d.BatteryHealth = t.BatteryHealth
 	}
@@ -80,14 +80,14 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	}
 
 	b = b.clone()
-	r := &recorder{DronePolicy: p, now: now, cause: domain.CauseTelemetry}
+	r := recorder{DronePolicy: p, now: now, cause: domain.CauseTelemetry}
 	d := &b.Drone
 	if d.ID == "" {
 		d.ID, d.Status, d.Unregistered = t.DroneID, domain.DroneUnknown, true
-		r.drone(domain.Drone{}, d, "", "its first report; nobody has registered it")
+		r.drone(&domain.Drone{}, d, "", "its first report; nobody has registered it")
 	}
 	before := *d
-	from, tracked := trackOf(before)
+	from, tracked := trackOf(&before)
 	d.Position, d.Battery, d.SpeedKmh = t.Position, t.Battery, t.SpeedKmh
 	d.LastUpdate = t.Timestamp
 	// A report that was delayed by an outage is not a sign of life now.
@@ -99,7 +99,7 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 		d.EmergencyLatched = true
 	}
 	d.SupportsAmendments, d.SupportsStandby = t.SupportsAmendments, t.SupportsStandby
-	count(d, before, t)
+	count(d, &before, t)
 
 	claim := p.claim(t)
 	mission := d.CurrentMissionID
@@ -108,18 +108,18 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 		from = domain.Track{Position: t.Position, At: t.Timestamp}
 	}
 	if d.Bound() {
-		reason = r.applyBound(&b, t, claim, from)
+		r, b, reason = r.applyBound(b, t, claim, from)
 	} else {
 		r.track(&b, from, t)
-		d.Status = p.unboundStatus(*d, t, claim, now)
+		d.Status = p.unboundStatus(d, t, claim, now)
 	}
-	r.watchGhost(before, d, t, claim)
+	r.watchGhost(&before, d, t, claim)
 	if d.EmergencyLatched {
 		d.Status = domain.DroneEmergency
 	}
 	if d.Status == domain.DroneIdle && before.Status != domain.DroneIdle {
 		d.IdleSince = now
 	}
-	r.drone(before, d, mission, reason)
+	r.drone(&before, d, mission, reason)
 	return b, r.change, nil
 }

@@ -383,7 +383,8 @@ func TestStore_SweepFailsMissionsThatHoldNoDrone(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if _, failed := s.drone(t, "D3").FailedAt("M-DEC-3"); !failed {
+	d3 := s.drone(t, "D3")
+	if _, failed := d3.FailedAt("M-DEC-3"); !failed {
 		t.Error("D3 cannot be told as a ghost")
 	}
 }

@@ -61,7 +61,7 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 	if err != nil || change.OnlyWhereabouts() || a.tooFarAhead(t, now) {
 		return false
 	}
-	k.mustRead = k.mustRead || !needsNoRead(k.binding.Drone, after.Drone, change)
+	k.mustRead = k.mustRead || !needsNoRead(&k.binding.Drone, &after.Drone, change)
 	return true
 }
 

@@ -77,7 +77,7 @@ func (a *TelemetryApplier) foldCached(drones []droneReports) (refused []verdict,
 			unread = append(unread, d) // without the verdicts in doubt
 		case f.change.Empty():
 			refused = append(refused, f.verdicts...)
-		case needsNoRead(k.binding.Drone, f.after.Drone, f.change):
+		case needsNoRead(&k.binding.Drone, &f.after.Drone, f.change):
 			changes = append(changes, f)
 		default:
 			unread = append(unread, f.droneReports)
@@ -149,7 +149,7 @@ func (a *TelemetryApplier) mayBeAccepted(v verdict) bool {
 // needsNoRead reports whether the drone's version is guard enough for a change. The change must not
 // touch a mission or an order. It must not alter how long the drone has been idle either: decisions
 // depend on that, and only a transaction learns the server's time.
-func needsNoRead(before, after domain.Drone, c policy.Change) bool {
+func needsNoRead(before, after *domain.Drone, c policy.Change) bool {
 	return c.WithinDrone() && before.IdleSince.Equal(after.IdleSince)
 }
 
