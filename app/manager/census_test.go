@@ -67,10 +67,10 @@ func TestManager_EachReplicaShowsTheWholeFleet(t *testing.T) {
 			got := []float64{
 				metric(t, c, "dronefleet_drones", map[string]string{"status": "IDLE"}),
 				metric(t, c, "dronefleet_orders", map[string]string{"status": "PENDING"}),
-				metric(t, c, "dronefleet_orders_held", nil),
+				metric(t, c, "dronefleet_orders_held", nil), metric(t, c, "dronefleet_drones_unregistered", nil),
 			}
-			if got[0] != 8 || got[1] != 2 || got[2] != 0 {
-				return fmt.Errorf("idle drones, pending and held orders: %v, want 8, 2, 0", got)
+			if got[0] != 8 || got[1] != 2 || got[2] != 0 || got[3] != 8 {
+				return fmt.Errorf("idle drones, pending and held orders, unregistered drones: %v, want 8, 2, 0, 8", got)
 			}
 		}
 		return nil

@@ -101,6 +101,8 @@ var (
 		"Pending orders that wait for an operator, counted as dronefleet_orders are.")
 	drones = describe("drones", gauge,
 		"Drones by status, counted as dronefleet_orders are.", "status")
+	dronesUnregistered = describe("drones_unregistered", gauge,
+		"Drones that report and that nobody has registered, counted as dronefleet_orders are. Above 1000, reports of further ones are refused.")
 	oldestWaitingSeconds = describe("oldest_waiting_order_seconds", gauge,
 		"Seconds since the creation of the oldest order that waits for a drone, by priority; 0 if none waits. Held orders wait for an operator.", "priority")
 	deliveriesTotal = describe("deliveries_total", counter,

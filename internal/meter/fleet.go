@@ -28,6 +28,8 @@ type Standing struct {
 	Orders map[string]int64 // by status, without those that are over
 	Held   int64            // pending orders that wait for an operator
 	Drones map[string]int64 // by status
+	// Unregistered are the drones that report and that nobody has registered.
+	Unregistered int64
 	// Waiting is the age of the oldest order that waits for a drone, by priority; 0 if
 	// none does.
 	Waiting map[string]func() time.Duration
@@ -98,6 +100,7 @@ func (f *Fleet) collect(c collector) {
 	for status, n := range standing.Drones {
 		c.value(drones, float64(n), status)
 	}
+	c.value(dronesUnregistered, float64(standing.Unregistered))
 	for priority, age := range standing.Waiting {
 		c.value(oldestWaitingSeconds, age().Seconds(), priority)
 	}

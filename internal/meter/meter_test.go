@@ -37,7 +37,7 @@ func busy() *Meter {
 	m.Fleet.ExpectDeliveries("CRITICAL")
 	m.Fleet.Delivered("CRITICAL", true, 20*time.Minute)
 	m.Fleet.Stands(Standing{
-		Orders: map[string]int64{"PENDING": 4}, Held: 1, Drones: map[string]int64{"IDLE": 3},
+		Orders: map[string]int64{"PENDING": 4}, Held: 1, Drones: map[string]int64{"IDLE": 3}, Unregistered: 2,
 		Waiting: map[string]func() time.Duration{"CRITICAL": func() time.Duration { return time.Minute }},
 	}, time.Hour)
 	return m
@@ -259,7 +259,7 @@ func TestFleet_ShowsDeliveriesAndAFreshStanding(t *testing.T) {
 	}
 	m.Fleet.Stands(Standing{Orders: map[string]int64{"PENDING": 4}, Held: 1}, 0)
 	families = gather(t, m)
-	for _, name := range []string{"dronefleet_orders", "dronefleet_orders_held", "dronefleet_drones", "dronefleet_oldest_waiting_order_seconds"} {
+	for _, name := range []string{"dronefleet_orders", "dronefleet_orders_held", "dronefleet_drones", "dronefleet_drones_unregistered", "dronefleet_oldest_waiting_order_seconds"} {
 		if families[name] != nil {
 			t.Errorf("%s is shown though it is old", name)
 		}
