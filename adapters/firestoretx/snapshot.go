@@ -86,7 +86,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		if err != nil {
 			return wrap(err, "drones")
 		}
-		if snap.Flights, err = s.readFlights(tx, s.judging(req.Limits), flying, snap.ReadTime, leaveOut); err != nil {
+		if snap.Flights, err = s.readFlights(tx, s.DronePolicy(req.Limits), flying, snap.ReadTime, leaveOut); err != nil {
 			return wrap(err, "drones in flight")
 		}
 		if err := s.readWaiting(ctx, tx, area, area.ID() == areas[0].ID(), &snap, leaveOut); err != nil {
@@ -112,7 +112,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 // readDrones adds the idle drones of an area to a snapshot, and those that charge where slots are
 // limited. It returns those in flight if requested.
 func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area domain.Area, snap *domain.Snapshot, leaveOut func(error) bool) (flying []domain.Drone, _ error) {
-	drones := s.judging(req.Limits)
+	drones := s.DronePolicy(req.Limits)
 	statuses := []domain.DroneStatus{domain.DroneIdle}
 	if req.Flights {
 		statuses = append(statuses, domain.DroneMoving, domain.DroneDelivering)
@@ -280,8 +280,8 @@ func readDepots(it *firestore.DocumentIterator, needed domain.DepotID) (read dep
 	return read, err
 }
 
-// judging is the store's drone policy with other limits.
-func (s *Store) judging(limits policy.Limits) policy.DronePolicy {
+// DronePolicy is the store's policy of drones with other limits.
+func (s *Store) DronePolicy(limits policy.Limits) policy.DronePolicy {
 	return policy.DronePolicy{Limits: limits, PlanUnregistered: s.drone.PlanUnregistered}
 }
 
@@ -310,7 +310,7 @@ func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence t
 //
 // Cost: 1 RPC for every 30 depots; a read per IDLE drone.
 func (s *Store) Idle(ctx context.Context, depots []domain.DepotID, limits policy.Limits) ([]domain.Drone, error) {
-	drones := s.judging(limits)
+	drones := s.DronePolicy(limits)
 	var idle []domain.Drone
 	for ids := range slices.Chunk(depots, maxIn) {
 		err := each(s.dronesOf(ids).Where("status", "==", string(domain.DroneIdle)).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {

@@ -115,7 +115,7 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 		Params:  params, Limits: q.Limits,
 		Learned: learning.Estimate(learned, planner.Assumed(params), cmp.Or(q.Confidence, learning.DefaultConfidence)),
 	}
-	e, err := planner.Explain(ctx, cfg, time.Now, momentOf(past, area, policy.DronePolicy{Limits: q.Limits.WithDefaults()}), then.ID, q.WhatIf)
+	e, err := planner.Explain(ctx, cfg, time.Now, momentOf(past, area, store.DronePolicy(q.Limits.WithDefaults())), then.ID, q.WhatIf)
 	r.Why = &e
 	return r, err
 }
@@ -140,7 +140,8 @@ func areaOf(depots []domain.Depot, radius float64, o domain.Order) (nearest doma
 	return slices.MinFunc(areas, func(a, b domain.Area) int { return cmp.Compare(distance(a), distance(b)) }), nil
 }
 
-// momentOf is an area's part of the past, with the drones and orders that a cycle saw.
+// momentOf is an area's part of the past, with the drones and orders that a cycle saw. An area that
+// has all depots has all drones, also those without a home.
 func momentOf(p firestoretx.Past, area domain.Area, offered policy.DronePolicy) planner.Moment {
 	m := planner.Moment{Missions: p.Missions, Snapshot: domain.Snapshot{
 		ReadTime: p.ReadTime, Depot: area.Depots[0], Neighbours: area.Depots[1:], Warehouses: p.Warehouses,
@@ -152,8 +153,9 @@ func momentOf(p firestoretx.Past, area domain.Area, offered policy.DronePolicy) 
 	for _, o := range p.Orders {
 		orders[o.ID] = o
 	}
+	alone := len(area.Depots) == len(p.Depots)
 	for _, d := range p.Drones {
-		if !area.Has(d.HomeDepotID) {
+		if !alone && !area.Has(d.HomeDepotID) || !offered.Planned(d) {
 			continue
 		}
 		m.Drones = append(m.Drones, d)

@@ -21,6 +21,7 @@ type explainCommand struct {
 	stopFlags
 	areaFlags
 	confidenceFlag
+	strangerFlags
 	Order       string        `arg:"" help:"The order."`
 	At          time.Time     `help:"Explain what Firestore held at this time (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days. Default now, or soon after the creation of an order that is over. Plans use what was learned by now." placeholder:"TIME"`
 	AddDrones   int           `help:"What if: this many more drones wait at the depot, fully charged." default:"0"`
@@ -56,7 +57,7 @@ func (c *explainCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer clients.Close()
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now, PlanUnregistered: c.planUnregistered()})
 	x, err := explain.Order(ctx, store, explain.Request{
 		Order: domain.OrderID(c.Order), At: c.At, AreaRadius: c.AreaRadius, Confidence: c.Confidence,
 		WhatIf:     planner.WhatIf{AddDrones: c.AddDrones, AddSlots: c.AddSlots, DropReserve: c.DropReserve},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -95,6 +96,38 @@ func TestExplain_PrintsWhyAnOrderWaits(t *testing.T) {
 	}
 	if text, want := printed(t, func() error { return c.Run(t.Context()) }), "learned until 2099-11-21 12:00:00 UTC"; !strings.Contains(text, want) {
 		t.Errorf("the text lacks %q:\n%s", want, text)
+	}
+}
+
+// F-REG-09: an explanation plans with the drones that cycles plan with.
+func TestExplain_PlansUnregisteredDronesOnDemand(t *testing.T) {
+	connection, _, store := connected(t)
+	home := domain.Position{Lat: 48.85, Lon: 2.35}
+	if err := store.Setup(t.Context(), []domain.Depot{{ID: "DEPOT", Position: home}},
+		[]domain.Warehouse{{ID: "W", Position: home, ProductTypes: []string{"BLOOD"}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	order := domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
+		Priority: domain.PriorityCritical, ProductType: "BLOOD", WeightKg: 1, Delivery: domain.Position{Lat: home.Lat + 0.02, Lon: home.Lon},
+	}}
+	report := domain.Telemetry{DroneID: "STRANGER", Timestamp: now, Position: home, Battery: 90, Status: domain.DroneIdle}
+	if err := errors.Join(store.IngestOrder(t.Context(), order, now), store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]); err != nil {
+		t.Fatal(err)
+	}
+	for flag, want := range map[string]string{"refuse": "it waits", "plan": "drone STRANGER delivers at"} {
+		var g grammar
+		parser, err := config.New(&g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse([]string{"explain", "O1", "--project=fleet", "--unregistered-drones=" + flag, "--solve-limit=100ms"}); err != nil {
+			t.Fatal(err)
+		}
+		g.Explain.Connection = connection
+		if text := printed(t, func() error { return g.Explain.Run(t.Context()) }); !strings.Contains(text, want) {
+			t.Errorf("--unregistered-drones=%s: the text lacks %q:\n%s", flag, want, text)
+		}
 	}
 }
 

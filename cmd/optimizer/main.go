@@ -59,11 +59,18 @@ type areaFlags struct {
 
 // amendFlags holds the flags about missions under way.
 type amendFlags struct {
-	Amend              bool          `help:"Change missions under way, so that a drone in flight serves an order that waits." default:"true" negatable:""`
-	Position           bool          `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge. Only drones that support missions without orders are sent. Needs --amend." default:"true" negatable:""`
-	UnregisteredDrones string        `help:"What to do with drones that report and that nobody has registered: refuse missions for them, or plan them as registered ones. Must be as the State Managers' --unregistered-drones." default:"refuse" enum:"refuse,plan"`
-	TurnTime           time.Duration `help:"Do not turn a drone away from a stop that it reaches within this time. Must not be less than the State Managers' --turn-time." default:"30s" check:"min 1s max 10m"`
+	Amend    bool `help:"Change missions under way, so that a drone in flight serves an order that waits." default:"true" negatable:""`
+	Position bool `help:"Send idle drones to wait where CRITICAL orders are expected, and to charge. Only drones that support missions without orders are sent. Needs --amend." default:"true" negatable:""`
+	strangerFlags
+	TurnTime time.Duration `help:"Do not turn a drone away from a stop that it reaches within this time. Must not be less than the State Managers' --turn-time." default:"30s" check:"min 1s max 10m"`
 }
+
+// strangerFlags holds the flag about drones that nobody registered.
+type strangerFlags struct {
+	UnregisteredDrones string `help:"What to do with drones that report and that nobody has registered: refuse missions for them, or plan them as registered ones. Must be as the State Managers' --unregistered-drones." default:"refuse" enum:"refuse,plan"`
+}
+
+func (s strangerFlags) planUnregistered() bool { return s.UnregisteredDrones == "plan" }
 
 // learnFlags holds the flags about what was learned.
 type learnFlags struct {
@@ -204,7 +211,7 @@ func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval tim
 	for _, id := range c.Depot {
 		cfg.Depots = append(cfg.Depots, domain.DepotID(id))
 	}
-	stored := firestoretx.Config{Now: p.clock.Now, Retention: c.Retention, PlanUnregistered: c.UnregisteredDrones == "plan"}
+	stored := firestoretx.Config{Now: p.clock.Now, Retention: c.Retention, PlanUnregistered: c.planUnregistered()}
 	if p.clients.LockStore.Set() {
 		stored.Counters = p.locks
 	}

@@ -192,7 +192,7 @@ func (c *solveCommand) snapshot(ctx context.Context) (snap domain.Snapshot, esti
 		return snap, estimates, err
 	}
 	defer clients.Close()
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now, PlanUnregistered: c.UnregisteredDrones == "plan"})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now, PlanUnregistered: c.planUnregistered()})
 	if snap, err = c.snapshotFromFirestore(ctx, store, clock.Now()); err != nil || !c.Learn {
 		return snap, estimates, err
 	}
