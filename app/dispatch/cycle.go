@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -240,6 +241,7 @@ type cyclePlan struct {
 	released  map[domain.DroneID]int              // orders that amendments take away
 	unserved  []solver.Unserved
 	obstacles []domain.Obstacles // of the unserved orders
+	learned   learning.Estimates // that the plan was made with
 	began     time.Time          // of planning
 	homes     []domain.DepotID   // of the area's drones; empty for all drones
 }
@@ -302,7 +304,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 func newCyclePlan(snap domain.Snapshot, result planner.Result) cyclePlan {
 	plan := result.Plan
 	p := cyclePlan{
-		snapshot: snap, problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap), unserved: plan.Unserved, obstacles: result.Obstacles,
+		snapshot: snap, problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap), unserved: plan.Unserved, obstacles: result.Obstacles, learned: result.Learned,
 		distances: map[domain.DroneID]float64{}, added: map[domain.DroneID][]domain.OrderID{}, released: map[domain.DroneID]int{},
 	}
 	for _, route := range plan.Routes {

@@ -19,7 +19,7 @@ const handOverTimeout = 10 * time.Second
 // in the record and in the reasons of the unserved orders what it handed over, and what was
 // refused. If it fails the orders stay, and the next cycle tries again.
 func (r *Runner) handOver(lease context.Context, c *domain.Cycle, p cyclePlan) {
-	candidates := planner.HandOverCandidatesOf(p.problem, p.unserved, p.obstacles, p.snapshot)
+	candidates := planner.HandOverCandidatesOf(p.problem, p.unserved, p.obstacles, p.snapshot, p.learned)
 	depots := candidates.Depots()
 	if len(depots) == 0 {
 		return

@@ -46,5 +46,5 @@ func (r *Runner) judgeByAllDrones(ctx context.Context, p cyclePlan, memory *Memo
 		}
 		memory.drones, memory.readAt = drones, time.Now()
 	}
-	planner.JudgeByAllDrones(p.problem, p.unserved, memory.drones)
+	planner.JudgeByAllDrones(p.problem, p.unserved, memory.drones, p.learned)
 }

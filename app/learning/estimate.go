@@ -53,6 +53,15 @@ func (e Estimates) SpeedOf(drone domain.DroneID) float64 {
 	return e.SpeedKmh
 }
 
+// FastestKmh is the speed of the fastest drone; 0 if nothing was learned.
+func (e Estimates) FastestKmh() float64 {
+	fastest := e.SpeedKmh
+	for _, v := range e.Speeds {
+		fastest = max(fastest, v)
+	}
+	return fastest
+}
+
 // Estimate estimates from what was learned. The confidence, in [0.5, 1), is the share of past
 // flights that were within the margin.
 func Estimate(l domain.Learned, assumed Assumed, confidence float64) Estimates {

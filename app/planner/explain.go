@@ -170,7 +170,7 @@ func (x explainer) added(n int) (drones []solver.Drone) {
 	like.Battery, like.Position, like.HomeDepotID = 100, depot.Position, depot.ID
 	for i := range n {
 		like.ID = domain.DroneID(fmt.Sprintf("ADDED-%d", i+1))
-		drones = append(drones, droneOf(like))
+		drones = append(drones, droneOf(like, x.cfg.Learned))
 	}
 	return drones
 }
@@ -189,7 +189,7 @@ func (x explainer) charge(p *solver.Problem, n int) {
 			}
 			left--
 			d.Battery = min(100, d.Battery+d.ChargePerMinute()*x.now.Sub(d.IdleSince).Minutes())
-			charged := droneOf(d)
+			charged := droneOf(d, x.cfg.Learned)
 			if i := slices.IndexFunc(p.Drones, func(o solver.Drone) bool { return o.ID == charged.ID }); i >= 0 {
 				p.Drones[i].BatteryPercent = charged.BatteryPercent
 			} else { // it had too little to be offered
@@ -234,7 +234,7 @@ func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (plan
 	for _, a := range r.Plan.Amendments {
 		serve(a.Route, domain.MissionID(a.MissionID), a.AddedIDs)
 	}
-	JudgeByAllDrones(r.Usable(), r.Plan.Unserved, x.remembered())
+	JudgeByAllDrones(r.Usable(), r.Plan.Unserved, x.remembered(), x.cfg.Learned)
 	for i, u := range r.Plan.Unserved {
 		f := Outcome{Reason: u.String()}
 		if i < len(r.Obstacles) {
@@ -381,7 +381,7 @@ func listed(ids []string) string {
 // its depot, when it has flown its route, with the charge that it then has. It returns false if
 // nothing supplies the parcel, or if the drone's record is spoiled.
 func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *domain.Mission, free bool) (Candidate, bool) {
-	drone := droneOf(d)
+	drone := droneOf(d, x.cfg.Learned)
 	c := Candidate{DroneID: d.ID, Doing: string(d.Status), Lacks: []string{}}
 	lacks := func(format string, args ...any) { c.Lacks = append(c.Lacks, fmt.Sprintf(format, args...)) }
 	switch {

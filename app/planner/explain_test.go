@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
@@ -81,6 +82,28 @@ func TestExplain_SaysWhatEachDroneLacks(t *testing.T) {
 	}
 	if e.Plan.DroneID != "" || e.Plan.Reason == "" || e.Instead != nil || e.WhatIf != nil {
 		t.Errorf("%+v", e)
+	}
+}
+
+// F-LRN-02, F-ORD-06: candidates and added drones fly at the speed that was learned. At half the
+// speed 8 km take 19.2 min, and the flight there and back is longer than the drone can fly.
+func TestExplain_JudgesDronesByTheirLearnedSpeed(t *testing.T) {
+	cfg := planner.Config{Options: solver.Options{Iterations: 50, Workers: 1}, Learned: learning.Estimates{SpeedKmh: 25}}
+	m := moment(ordered("FAR", domain.PriorityHigh, 8, 1))
+	e, err := planner.Explain(t.Context(), cfg, time.Now, m, "FAR", planner.WhatIf{AddDrones: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := candidates(e)["IDLE"]
+	if took := c.Arrival.Sub(noon).Minutes(); took < 19 || took > 19.4 || !strings.Contains(strings.Join(c.Lacks, ", "), "0.4 min of flight time") {
+		t.Errorf("arrives after %.1f min: %+v", took, c)
+	}
+	if e.WhatIf.Plan.DroneID != "" {
+		t.Errorf("an added drone is faster than those of the fleet: %+v", e.WhatIf.Plan)
+	}
+	// A cycle says the same, whether it judges by its idle drones or by all.
+	if want := "out_of_range"; !strings.HasPrefix(e.Plan.Reason, want) {
+		t.Errorf("reason %q, want %s", e.Plan.Reason, want)
 	}
 }
 

@@ -196,8 +196,8 @@ func (s spoiler) shows(r planner.Result) {
 
 func (s spoiler) handsOver(snap domain.Snapshot, r planner.Result) {
 	all := append(snap.Charging, snap.Drones...)
-	planner.JudgeByAllDrones(r.Problem, r.Plan.Unserved, all)
-	left := planner.HandOverCandidatesOf(r.Problem, r.Plan.Unserved, r.Obstacles, snap)
+	planner.JudgeByAllDrones(r.Problem, r.Plan.Unserved, all, r.Learned)
+	left := planner.HandOverCandidatesOf(r.Problem, r.Plan.Unserved, r.Obstacles, snap, r.Learned)
 	left.NeedAllDrones()
 	left.HandOvers(planner.OtherAreas{Depots: left.Depots(), Idle: all, All: all, Waiting: map[domain.DepotID]int{"B": math.MaxInt}})
 }

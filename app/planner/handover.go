@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/model"
@@ -29,6 +30,7 @@ const (
 // cannot.
 type HandOverCandidates struct {
 	problem solver.Problem
+	learned learning.Estimates
 	list    []handOverCandidate
 	beyond  []domain.Depot
 }
@@ -44,10 +46,10 @@ type handOverCandidate struct {
 	left     time.Duration // until it is due
 }
 
-// HandOverCandidatesOf returns the candidates of a plan made from the snapshot. It leaves out orders
-// that wait for a better route, and those that no warehouse supplies.
-func HandOverCandidatesOf(p solver.Problem, unserved []solver.Unserved, obstacles []domain.Obstacles, snap domain.Snapshot) HandOverCandidates {
-	l := HandOverCandidates{problem: p, beyond: snap.Beyond}
+// HandOverCandidatesOf returns the candidates of a plan made from the snapshot and from what was
+// learned. It leaves out orders that wait for a better route, and those that no warehouse supplies.
+func HandOverCandidatesOf(p solver.Problem, unserved []solver.Unserved, obstacles []domain.Obstacles, snap domain.Snapshot, learned learning.Estimates) HandOverCandidates {
+	l := HandOverCandidates{problem: p, learned: learned, beyond: snap.Beyond}
 	if len(snap.Beyond) == 0 {
 		return l
 	}
@@ -82,11 +84,12 @@ func (l HandOverCandidates) Depots() []domain.Depot {
 		metres float64
 	}
 	var list []asked
+	fastest := max(model.DefaultSpeedKmh, l.learned.FastestKmh())
 	for _, d := range l.beyond {
 		nearest, near := 0.0, false
 		for _, o := range l.list {
 			m := d.Position.DistanceMetres(o.order.Delivery)
-			inReach := o.never || m/1000 <= model.DefaultSpeedKmh*o.left.Hours()
+			inReach := o.never || m/1000 <= fastest*o.left.Hours()
 			if inReach && !slices.Contains(o.order.HandedOverBy, d.ID) && (!near || m < nearest) {
 				nearest, near = m, true
 			}
@@ -130,7 +133,7 @@ func (l HandOverCandidates) HandOvers(e OtherAreas) []domain.HandOver {
 		p.Depots = append(p.Depots, solver.Depot{ID: string(d.ID), At: location(d.Position)})
 	}
 	f := newDirectFlights(&p)
-	idle, all := dronesOf(e.Idle), dronesOf(e.All)
+	idle, all := dronesOf(e.Idle, l.learned), dronesOf(e.All, l.learned)
 	for i, d := range all {
 		all[i] = f.charged(d)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
@@ -15,6 +16,7 @@ type passing struct {
 	reason    solver.Reason
 	obstacles domain.Obstacles
 	elsewhere planner.OtherAreas
+	learned   learning.Estimates
 }
 
 // F-ARE-05: an order that its area cannot serve in time goes to a depot with an idle drone
@@ -52,6 +54,17 @@ func TestHandOverCandidates_HandOvers(t *testing.T) {
 		{"no drone at all here, and late", func(p *passing) {
 			p.obstacles, p.order.Deadline, p.elsewhere.Idle = domain.Obstacles{}, now.Add(-time.Hour), nil
 		}, there.ID},
+		// F-LRN-02: 11 km and 1.3 km take 15 min at 50 km/h.
+		{"too late at the speed that was learned", func(p *passing) {
+			p.order.Deadline, p.learned = now.Add(18*time.Minute), learning.Estimates{SpeedKmh: 50, Speeds: map[domain.DroneID]float64{"D9": 30}}
+		}, ""},
+		{"in time at the speed that was learned", func(p *passing) {
+			p.order.Deadline, p.learned = now.Add(12*time.Minute), learning.Estimates{SpeedKmh: 75}
+		}, there.ID},
+		{"never in range at the speed that was learned", func(p *passing) {
+			p.reason, p.elsewhere.All[0].MaxFlightTimeMinutes = solver.OutOfRange, 35
+			p.order.Deadline, p.elsewhere.Idle, p.learned = now.Add(-time.Hour), nil, learning.Estimates{SpeedKmh: 30}
+		}, ""},
 		{"no drone anywhere", func(p *passing) { p.obstacles, p.elsewhere.Idle, p.elsewhere.All = domain.Obstacles{}, nil, nil }, ""},
 	} {
 		pickup := here.Position
@@ -66,7 +79,7 @@ func TestHandOverCandidates_HandOvers(t *testing.T) {
 		c.change(&p)
 		snap := domain.Snapshot{Depot: here, Beyond: []domain.Depot{there}, Orders: []domain.Order{p.order}}
 		unserved := []solver.Unserved{{OrderID: "O1", Reason: p.reason}}
-		left := planner.HandOverCandidatesOf(planner.ProblemOf(snap, now, solver.Params{}), unserved, []domain.Obstacles{p.obstacles}, snap)
+		left := planner.HandOverCandidatesOf(planner.ProblemOf(snap, now, solver.Params{}), unserved, []domain.Obstacles{p.obstacles}, snap, p.learned)
 		list := left.HandOvers(p.elsewhere)
 		if c.want == "" {
 			if len(list) > 0 {

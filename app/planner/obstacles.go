@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/model"
@@ -198,7 +199,7 @@ const waitsForBusyDrone = "drones that can carry it are not ready at the depot"
 // JudgeByAllDrones corrects the reasons of the orders for which DependsOnBusyDrones holds: they
 // wait for a busy drone, or for ever if no drone of the depot can carry them. Each drone is judged
 // as if it were charged at its depot.
-func JudgeByAllDrones(p solver.Problem, unserved []solver.Unserved, drones []domain.Drone) {
+func JudgeByAllDrones(p solver.Problem, unserved []solver.Unserved, drones []domain.Drone, learned learning.Estimates) {
 	all := p
 	all.Orders = nil
 	var judged []*solver.Unserved // by index in all.Orders
@@ -208,7 +209,7 @@ func JudgeByAllDrones(p solver.Problem, unserved []solver.Unserved, drones []dom
 		}
 	}
 	f := newDirectFlights(&all)
-	all.Drones = dronesOf(drones)
+	all.Drones = dronesOf(drones, learned)
 	for i, d := range all.Drones {
 		all.Drones[i] = f.charged(d)
 	}

@@ -99,7 +99,7 @@ func TestPlanner_SaysWhyAPinnedOrderWaits(t *testing.T) {
 			w.drones = all
 		}
 		r := w.plan(t, newPlanner(t))
-		planner.JudgeByAllDrones(r.Problem, r.Plan.Unserved, all)
+		planner.JudgeByAllDrones(r.Problem, r.Plan.Unserved, all, r.Learned)
 		if len(r.Plan.Unserved) != 1 {
 			t.Fatalf("%s: %d orders wait", name, len(r.Plan.Unserved))
 		}

@@ -108,6 +108,8 @@ type Result struct {
 	// those that were.
 	Reserve int
 	Kept    []solver.Drone
+	// Learned is what the plan was made with.
+	Learned learning.Estimates
 }
 
 // Usable is the problem without the drones and warehouses that the solver ignored.
@@ -142,7 +144,7 @@ func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, err
 			result.Plan.Standby = nil
 		}
 	}
-	result.Obstacles = p.obstacles(result)
+	result.Obstacles, result.Learned = p.obstacles(result), p.learned
 	return result, nil
 }
 

@@ -67,7 +67,7 @@ func homebound(f domain.Flight) bool { return f.Mission.Status == domain.Mission
 // have left to do. It assumes the learned speed, or else cruise speed, and the service times of
 // the parameters. It returns false if the mission will be over, or will not end at a depot.
 func (p *Planner) predictFlight(f domain.Flight, now time.Time, params solver.Params) (solver.Flight, bool) {
-	drone, stops := p.droneOf(f.Drone), stopsOf(f.Mission.Route)
+	drone, stops := droneOf(f.Drone, p.learned), stopsOf(f.Mission.Route)
 	n := len(stops)
 	if n == 0 || stops[n-1].Kind != solver.DepotReturn || f.Mission.Standby() && !homebound(f) {
 		return solver.Flight{}, false
@@ -302,7 +302,7 @@ func (p *Planner) addStandbyMissions(problem *solver.Problem, flights []domain.F
 		if !onStandby(f) {
 			continue
 		}
-		if d, m, ok := predictStandby(f, p.droneOf(f.Drone), problem.Now); ok {
+		if d, m, ok := predictStandby(f, droneOf(f.Drone, p.learned), problem.Now); ok {
 			problem.Drones, problem.StandbyMissions = append(problem.Drones, d), append(problem.StandbyMissions, m)
 		}
 	}

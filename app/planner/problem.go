@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/model"
@@ -16,9 +17,7 @@ const maxFlightMinutes = 1e6
 // with the speeds that were learned of them, and those on missions as predicted for that time.
 func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Problem {
 	problem := ProblemOf(snap, start, p.learnedParams())
-	for i, d := range snap.Drones {
-		problem.Drones[i] = p.droneOf(d)
-	}
+	problem.Drones = dronesOf(snap.Drones, p.learned)
 	p.addFlights(&problem, amendable(snap))
 	p.addStandbyMissions(&problem, snap.Flights)
 	return problem
@@ -27,7 +26,7 @@ func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Proble
 // ProblemOf turns a snapshot into a problem for the solver, without missions under way. The
 // drones keep the solver's default cruise speed: the reported speed is the present one.
 func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Problem {
-	p := solver.Problem{Now: now, Params: params, Drones: dronesOf(s.Drones)}
+	p := solver.Problem{Now: now, Params: params, Drones: dronesOf(s.Drones, learning.Estimates{})}
 	for _, d := range s.Depots() {
 		depot := solver.Depot{ID: string(d.ID), At: location(d.Position), ChargingSlots: max(0, d.ChargingSlots)}
 		for _, charging := range s.Charging {
@@ -65,30 +64,25 @@ func orderOf(o domain.Order) solver.Order {
 }
 
 // dronesOf converts drones as droneOf does.
-func dronesOf(drones []domain.Drone) []solver.Drone {
+func dronesOf(drones []domain.Drone, learned learning.Estimates) []solver.Drone {
 	var list []solver.Drone
 	for _, d := range drones {
-		list = append(list, droneOf(d))
+		list = append(list, droneOf(d, learned))
 	}
 	return list
 }
 
-// droneOf converts a drone. It sets no speed, so the solver uses its default.
-func droneOf(d domain.Drone) solver.Drone {
+// droneOf converts a drone, with the speed that was learned for it. If none was, the solver uses
+// its default.
+func droneOf(d domain.Drone, learned learning.Estimates) solver.Drone {
 	return solver.Drone{
 		ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
 		BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, ConsumptionPercentPerKmKg: d.ConsumptionPerKmKg,
 		CapacityKg:      d.PayloadCapacityKg,
 		MaxFlight:       time.Duration(min(d.MaxFlightTimeMinutes, maxFlightMinutes)) * time.Minute,
 		SupportsStandby: d.SupportsStandby, ChargePercentPerMinute: d.ChargeRate, NoColdBox: !d.CarriesCold(),
+		SpeedKmh: learned.SpeedOf(d.ID),
 	}
-}
-
-// droneOf converts a drone and sets the speed that was learned for it.
-func (p *Planner) droneOf(d domain.Drone) solver.Drone {
-	drone := droneOf(d)
-	drone.SpeedKmh = p.learned.SpeedOf(d.ID)
-	return drone
 }
 
 func location(p domain.Position) solver.Location { return solver.Location{Lat: p.Lat, Lon: p.Lon} }

@@ -39,7 +39,7 @@ func TestJudgeByAllDrones_NamesSwappedCoordinates(t *testing.T) {
 			if len(r.Plan.Unserved) == 0 {
 				continue // near
 			}
-			planner.JudgeByAllDrones(r.Problem, r.Plan.Unserved, all)
+			planner.JudgeByAllDrones(r.Problem, r.Plan.Unserved, all, r.Learned)
 			if got := r.Plan.Unserved[0].String(); got != c.want && !strings.HasPrefix(got, c.want+";") {
 				t.Errorf("%s, %d free: %q, want %q", name, free, got, c.want)
 			}

@@ -194,7 +194,7 @@ func (r *replay) inFlight(area domain.Area) (flights []domain.Flight) {
 // handOver gives what an area's cycle cannot serve in time to others that can, as the
 // optimizer does at the end of a cycle. It returns how many orders.
 func (r *replay) handOver(planned planner.Result, snap domain.Snapshot) int {
-	candidates := planner.HandOverCandidatesOf(planned.Usable(), planned.Plan.Unserved, planned.Obstacles, snap)
+	candidates := planner.HandOverCandidatesOf(planned.Usable(), planned.Plan.Unserved, planned.Obstacles, snap, planned.Learned)
 	e := planner.OtherAreas{Depots: candidates.Depots(), Waiting: map[domain.DepotID]int{}}
 	if len(e.Depots) == 0 {
 		return 0
