@@ -32,7 +32,7 @@ var oneMeanings = []oneMeaning{
 		in:  []string{"domain", "policy", "adapters/entity", "sim", "*_test.go"},
 		use: "fault only for what a drone reports or a test injects; others: violation, outage, obstacle"},
 	{forms: regexp.MustCompile("(^|_)reports?$"),
-		in: []string{"domain", "policy", "adapters", "app/live", "app/manager", "bench/telemetry", "internal/meter", "*_test.go",
+		in: []string{"domain", "policy", "adapters", "app/gateway", "app/live", "app/manager", "bench/telemetry", "internal/meter", "*_test.go",
 			"sim/explore", "sim/faultsim", "sim/fleetsim", "sim/plannersim", "sim/invariant/history.go", "sim/devrun/fleetsummary.go",
 			"httpapi/console/latency"},
 		use: "report only for telemetry; others: summary, result"},

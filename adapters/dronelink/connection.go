@@ -1,0 +1,120 @@
+package dronelink
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
+)
+
+// frames is a connection whose transport has authenticated the drone. Receive and Send may be
+// called at the same time.
+type frames interface {
+	// Receive returns the next message. A *Refusal says that it cannot be read.
+	Receive() (upward, error)
+	Send(m *pb.GatewayMessage) error
+}
+
+// upward is a message of a drone. One field is set.
+type upward struct {
+	hello   *pb.DroneHello
+	report  *Report
+	goodbye bool
+}
+
+// outlet is an Outlet on frames.
+type outlet struct{ frames }
+
+func (o outlet) Send(m Message) error { return o.frames.Send(down(m)) }
+
+// helloWithin is how long a drone may take to say hello.
+const helloWithin = 10 * time.Second
+
+// serve runs a session of the drone who, until it ends or ctx does. It has told the drone why.
+// The caller must then close the connection, which ends a Receive that is under way.
+func serve(ctx context.Context, g Gateway, who Identity, c frames) *Refusal {
+	opened := make(chan Session, 1)
+	failed := make(chan error, 1)
+	go func() { failed <- receive(ctx, g, who, c, opened) }()
+	late := time.NewTimer(helloWithin)
+	defer late.Stop()
+	var session Session
+	select {
+	case session = <-opened:
+		late.Stop()
+	case err := <-failed:
+		return refuse(c, err)
+	case <-late.C:
+		return refuse(c, noHello())
+	case <-ctx.Done():
+		return nil
+	}
+	select {
+	case <-session.Ended():
+	case <-ctx.Done():
+		session.Close(nil)
+	case err := <-failed:
+		var why *Refusal
+		if refused, is := errors.AsType[*Refusal](err); is {
+			refused.Final = true
+			why = refused
+		}
+		session.Close(why)
+		<-session.Ended()
+	}
+	return session.Why()
+}
+
+// refuse tells a drone without a session why there is none. A connection that is gone has no
+// reason.
+func refuse(c frames, err error) *Refusal {
+	refused, is := errors.AsType[*Refusal](err)
+	if !is {
+		return nil
+	}
+	refused.Final = true
+	_ = c.Send(down(Message{Refusal: refused})) // the connection may be gone
+	return refused
+}
+
+func noHello() *Refusal {
+	return &Refusal{Reason: NoHello, Text: "no hello within " + helloWithin.String() + "; send it as the first message"}
+}
+
+// receive opens the session and gives it what the drone sends, until that ends.
+func receive(ctx context.Context, g Gateway, who Identity, c frames, opened chan<- Session) error {
+	first, err := c.Receive()
+	if err != nil {
+		return err
+	}
+	if first.hello == nil {
+		return &Refusal{Reason: NoHello, Text: "the first message is not a hello; send hello with the drone_id first"}
+	}
+	hello, err := readHello(first.hello)
+	if err != nil {
+		return err
+	}
+	session, err := g.Open(ctx, who, hello, outlet{c})
+	if err != nil {
+		return err
+	}
+	opened <- session
+	for {
+		switch m, err := c.Receive(); {
+		case err != nil:
+			return err
+		case m.report != nil:
+			if err := session.Report(ctx, *m.report); err != nil {
+				return err
+			}
+		case m.goodbye:
+			session.Goodbye()
+			return nil
+		case m.hello != nil:
+			return &Refusal{Reason: Invalid, Text: "a second hello; send one in each session"}
+		default:
+			return &Refusal{Reason: Invalid, Text: "a message without hello, report or goodbye; send one of them"}
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package dronelink_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dronefleet/dronefleet/adapters/dronelink"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/gateway"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/devca"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
+)
+
+const ruleText = "uri:spiffe://fleet.test/drone/{drone}"
+
+// fleet is a gateway on embedded servers, and what drones need to reach it.
+type fleet struct {
+	clients *connect.Clients
+	gateway *gateway.Gateway
+	ca      *devca.CA
+	addr    string
+}
+
+// certificates authenticates by certificate only.
+type certificates struct{ dronelink.Certificates }
+
+func (c certificates) Authenticate(_ context.Context, shown dronelink.Credentials) (dronelink.Identity, error) {
+	return c.Certificates.Authenticate(shown, time.Now())
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	clients := emutest.Clients(t)
+	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{clients: clients}
+	var err error
+	if f.ca, err = devca.New(time.Now); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(clients.PubSub)
+	t.Cleanup(publisher.Stop)
+	f.gateway = gateway.New(publisher, firestoretx.New(clients.Firestore, firestoretx.Config{}), simclock.Real(), gateway.Config{}, emutest.Log(t))
+	rule, err := dronelink.ParseCertificateRule(ruleText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := f.ca.Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := dronelink.NewGRPCServer(f.gateway, certificates{dronelink.Certificates{Roots: f.ca.Roots(), Rule: rule}},
+		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{server}, ClientAuth: tls.RequestClientCert})))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.addr = listener.Addr().String()
+	go func() { _ = s.Serve(listener) }()
+	t.Cleanup(s.Stop)
+	return f
+}
+
+// drone is a drone that is connected.
+type drone struct {
+	t      *testing.T
+	stream grpc.BidiStreamingClient[pb.DroneMessage, pb.GatewayMessage]
+}
+
+// connect opens a stream with the certificate of a drone.
+func (f *fleet) connect(t *testing.T, ca *devca.CA, id string) *drone {
+	t.Helper()
+	c, err := ca.Client(strings.TrimPrefix(strings.Replace(ruleText, dronelink.DroneMark, id, 1), "uri:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(f.addr, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: f.ca.Roots(), Certificates: []tls.Certificate{c}})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	stream, err := pb.NewDroneLinkClient(conn).Fly(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &drone{t, stream}
+}
+
+func (d *drone) send(m *pb.DroneMessage) {
+	d.t.Helper()
+	if err := d.stream.Send(m); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func hello(id string) *pb.DroneMessage {
+	return &pb.DroneMessage{Message: &pb.DroneMessage_Hello{Hello: &pb.DroneHello{DroneId: id}}}
+}
+
+func report(id string, sequence uint32, at time.Time) *pb.DroneMessage {
+	return &pb.DroneMessage{Message: &pb.DroneMessage_Report{Report: &pb.DroneReport{Sequence: sequence, Telemetry: telemetry(id, at)}}}
+}
+
+func telemetry(id string, at time.Time) *pb.DroneTelemetry {
+	return &pb.DroneTelemetry{
+		DroneId: id, Timestamp: timestamppb.New(at), Position: &pb.Position{Lat: proto.Float64(48.85), Lon: proto.Float64(2.35)},
+		BatteryPercentage: 90, Status: pb.DroneStatus_DRONE_STATUS_IDLE,
+	}
+}
+
+// await receives until a message is as wanted.
+func (d *drone) await(what string, want func(*pb.GatewayMessage) bool) *pb.GatewayMessage {
+	d.t.Helper()
+	for {
+		m, err := d.stream.Recv()
+		if err != nil {
+			d.t.Fatalf("%s: %v", what, err)
+		}
+		if want(m) {
+			return m
+		}
+	}
+}
+
+// refused receives the refusal that ends the session.
+func (d *drone) refused() *pb.Refusal {
+	d.t.Helper()
+	return d.await("the last refusal", func(m *pb.GatewayMessage) bool { return m.GetRefusal().GetFinal() }).GetRefusal()
+}
+
+// received collects messages of a topic.
+func received(t *testing.T, c *pubsub.Client, topic string) func() []*pubsub.Message {
+	t.Helper()
+	var mu sync.Mutex
+	var list []*pubsub.Message
+	name := "test-" + topic
+	if err := pubsubio.EnsureSubscription(t.Context(), c, name, topic, true); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = c.Subscriber(name).Receive(t.Context(), func(_ context.Context, m *pubsub.Message) {
+			mu.Lock()
+			defer mu.Unlock()
+			list = append(list, m)
+			m.Ack()
+		})
+	}()
+	return func() []*pubsub.Message {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]*pubsub.Message(nil), list...)
+	}
+}
+
+// F-GW-01, F-GW-03: a report reaches the topic as the drone sent it, with the drone's name as
+// sender and ordering key, and is acked after that.
+func TestLink_PublishesWhatADroneReports(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	published := received(t, f.clients.PubSub, pubsubio.TopicTelemetry)
+	d := f.connect(t, f.ca, "D-1")
+	d.send(hello("D-1"))
+	d.await("hello", func(m *pb.GatewayMessage) bool { return m.GetHello().GetSessionId() != "" })
+	now := time.Now()
+	for i := range uint32(3) {
+		d.send(report("D-1", i+1, now.Add(time.Duration(i)*time.Millisecond)))
+	}
+	d.await("ack of all", func(m *pb.GatewayMessage) bool { return m.GetAck().GetSequence() == 3 })
+	emutest.Eventually(t, "the reports", func() error {
+		if n := len(published()); n != 3 {
+			return errors.New("not all")
+		}
+		return nil
+	})
+	for i, m := range published() {
+		if m.Attributes[wire.AttrSender] != "D-1" || m.OrderingKey != "D-1" || m.Attributes[wire.AttrContentType] != "application/protobuf" {
+			t.Errorf("message %d: key %q, attributes %v", i, m.OrderingKey, m.Attributes)
+		}
+		report, err := wire.DecodeTelemetry(m.Data, m.Attributes)
+		if err != nil || report.DroneID != domain.DroneID("D-1") {
+			t.Errorf("message %d: %+v, %v", i, report, err)
+		}
+	}
+}
+
+// F-GW-02: certificate, hello and every report name the same drone, else the session ends with
+// the reason.
+func TestLink_RefusesForeignIdentities(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	published := received(t, f.clients.PubSub, pubsubio.TopicTelemetry)
+	foreign, err := devca.New(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		ca       *devca.CA
+		cert     string
+		messages []*pb.DroneMessage
+		reason   dronelink.Reason
+		text     string
+	}{
+		"another CA":     {foreign, "D-1", nil, dronelink.Unauthenticated, "unknown authority"},
+		"another hello":  {f.ca, "D-1", []*pb.DroneMessage{hello("D-2")}, dronelink.IdentityMismatch, `drone_id is "D-2"`},
+		"another report": {f.ca, "D-1", []*pb.DroneMessage{hello("D-1"), report("D-2", 1, time.Now())}, dronelink.IdentityMismatch, `drone_id is "D-2"`},
+		"no hello":       {f.ca, "D-1", []*pb.DroneMessage{report("D-1", 1, time.Now())}, dronelink.NoHello, "send hello"},
+		"two hellos":     {f.ca, "D-3", []*pb.DroneMessage{hello("D-3"), hello("D-3")}, dronelink.Invalid, "second hello"},
+		"bad id":         {f.ca, "D-1", []*pb.DroneMessage{hello("a/b")}, dronelink.Invalid, "drone_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := f.connect(t, c.ca, c.cert)
+			for _, m := range c.messages {
+				d.send(m)
+			}
+			got := d.refused()
+			if dronelink.Reason(got.GetReason()) != c.reason || !strings.Contains(got.GetText(), c.text) {
+				t.Errorf("refused as %v", got)
+			}
+		})
+	}
+	if n := len(published()); n != 0 {
+		t.Errorf("%d messages were published", n)
+	}
+}
+
+// F-GW-02: a drone has one session; a newer one ends the older, which is told.
+func TestLink_KeepsTheNewerSession(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	older, newer := f.connect(t, f.ca, "D-1"), f.connect(t, f.ca, "D-1")
+	older.send(hello("D-1"))
+	older.await("hello", func(m *pb.GatewayMessage) bool { return m.GetHello() != nil })
+	newer.send(hello("D-1"))
+	if got := older.refused(); dronelink.Reason(got.GetReason()) != dronelink.Superseded {
+		t.Errorf("refused as %v", got)
+	}
+	newer.send(report("D-1", 1, time.Now()))
+	newer.await("ack", func(m *pb.GatewayMessage) bool { return m.GetAck().GetSequence() == 1 })
+	if n := f.gateway.Sessions(); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}

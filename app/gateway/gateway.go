@@ -1,0 +1,222 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jonboulle/clockwork"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/dronefleet/dronefleet/adapters/dronelink"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Config tunes a Gateway. A field with the zero value has the default in its comment.
+type Config struct {
+	// MaxSessions is how many drones can be connected; default 20,000.
+	MaxSessions int
+	// MaxReportBytes bounds the reports on their way to Pub/Sub, of all drones together;
+	// default 32 MiB.
+	MaxReportBytes int64
+	// Rate is how many reports a second a drone may send; default 10.
+	Rate float64
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxSessions = cmp.Or(c.MaxSessions, 20_000)
+	c.MaxReportBytes = cmp.Or(c.MaxReportBytes, 32<<20)
+	c.Rate = cmp.Or(c.Rate, 10)
+	return c
+}
+
+// MaxReport is the largest report that is taken, in bytes. Real ones have about 200.
+const MaxReport = 16 << 10
+
+// Missions reads what a drone that connects must know. firestoretx.Store is one.
+type Missions interface {
+	DronesOf(ctx context.Context, ids []domain.DroneID) ([]domain.Drone, error)
+	MissionsOf(ctx context.Context, ids []domain.MissionID) ([]domain.Mission, error)
+}
+
+// Gateway implements dronelink.Gateway.
+type Gateway struct {
+	cfg       Config
+	clock     clockwork.Clock
+	publisher *pubsubio.Publisher
+	missions  Missions
+	log       *slog.Logger
+	inFlight  *semaphore.Weighted // bytes of reports
+	lookups   *semaphore.Weighted // of resumes
+	work      sync.WaitGroup      // goroutines of sessions
+
+	mu       sync.Mutex
+	sessions map[domain.DroneID]*session
+	draining bool
+}
+
+var _ dronelink.Gateway = (*Gateway)(nil)
+
+// maxLookups bounds how many drones' missions are read at a time, when all connect at once.
+const maxLookups = 64
+
+// New returns a gateway without sessions. The publisher stays the caller's to stop.
+func New(publisher *pubsubio.Publisher, missions Missions, clock clockwork.Clock, cfg Config, log *slog.Logger) *Gateway {
+	cfg = cfg.withDefaults()
+	return &Gateway{
+		cfg: cfg, clock: clock, publisher: publisher, missions: missions, log: log,
+		inFlight: semaphore.NewWeighted(cfg.MaxReportBytes), lookups: semaphore.NewWeighted(maxLookups),
+		sessions: map[domain.DroneID]*session{},
+	}
+}
+
+// Sessions counts the drones that are connected.
+func (g *Gateway) Sessions() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.sessions)
+}
+
+// Open implements dronelink.Gateway.
+func (g *Gateway) Open(_ context.Context, who dronelink.Identity, hello dronelink.Hello, out dronelink.Outlet) (dronelink.Session, error) {
+	if hello.Drone != who.Drone {
+		return nil, mismatch("hello: drone_id", hello.Drone, who.Drone)
+	}
+	now := g.clock.Now()
+	s := &session{
+		gateway: g, who: who, hello: hello, out: out, id: uuid.NewString(), began: now,
+		window: make(chan struct{}, window), closing: make(chan struct{}), ended: make(chan struct{}), allowance: newAllowance(g.cfg.Rate, now),
+	}
+	older, err := g.enter(s)
+	if err != nil {
+		return nil, err
+	}
+	if older != nil {
+		older.end(superseded(s.id))
+	}
+	s.send(dronelink.Message{Welcome: &dronelink.Welcome{Session: s.id, At: now}})
+	g.work.Go(s.resume)
+	g.log.Debug("drone connected", slog.String("drone_id", string(who.Drone)), slog.String("session", s.id), slog.String("method", who.Method),
+		slog.String("mission_id", string(hello.Mission)), slog.Bool("amendments", hello.SupportsAmendments), slog.Bool("standby", hello.SupportsStandby))
+	return s, nil
+}
+
+// enter makes s the session of its drone and returns the one that it replaces, if any.
+func (g *Gateway) enter(s *session) (older *session, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	older = g.sessions[s.who.Drone]
+	switch {
+	case g.draining:
+		return nil, reconnect()
+	case older == nil && len(g.sessions) >= g.cfg.MaxSessions:
+		return nil, &dronelink.Refusal{Reason: dronelink.Full, Final: true, RetryAfter: fullRetry,
+			Text: "this gateway has as many drones as it can; reconnect, and another one may answer"}
+	}
+	g.sessions[s.who.Drone] = s
+	return older, nil
+}
+
+// leave forgets a session that has ended.
+func (g *Gateway) leave(s *session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sessions[s.who.Drone] == s {
+		delete(g.sessions, s.who.Drone)
+	}
+}
+
+// Deliver gives a command to its drone, if it is connected here.
+func (g *Gateway) Deliver(c domain.Command) {
+	g.mu.Lock()
+	s := g.sessions[c.Mission.DroneID]
+	g.mu.Unlock()
+	if s != nil {
+		s.send(dronelink.Message{Command: &c})
+	}
+}
+
+// Publish implements dronelink.Gateway.
+func (g *Gateway) Publish(ctx context.Context, who domain.DroneID, r dronelink.Report) (dronelink.Receipt, error) {
+	return g.publish(ctx, who, r)
+}
+
+// publish checks a report and hands it to Pub/Sub. It waits while the gateway holds too much.
+func (g *Gateway) publish(ctx context.Context, who domain.DroneID, r dronelink.Report) (*receipt, error) {
+	size := int64(len(r.Data))
+	if size > MaxReport {
+		return nil, &dronelink.Refusal{Sequence: r.Sequence, Reason: dronelink.Invalid, Text: tooLarge(size)}
+	}
+	attrs := map[string]string{}
+	if r.ContentType != "" {
+		attrs[wire.AttrContentType] = r.ContentType
+	}
+	t, err := wire.DecodeTelemetry(r.Data, attrs)
+	if err != nil {
+		return nil, refusalOf(r.Sequence, err)
+	}
+	if t.DroneID != who {
+		return nil, mismatch("drone_id", t.DroneID, who)
+	}
+	if err := g.inFlight.Acquire(ctx, size); err != nil {
+		return nil, err
+	}
+	attrs[wire.AttrSender] = string(who)
+	published := g.publisher.Publish(context.WithoutCancel(ctx), pubsubio.TopicTelemetry, r.Data, attrs, string(who))
+	return &receipt{gateway: g, published: published, size: size}, nil
+}
+
+// receipt is a report on its way to Pub/Sub. Wait must be called once.
+type receipt struct {
+	gateway   *Gateway
+	published pubsubio.Published
+	size      int64
+}
+
+// Wait implements dronelink.Receipt.
+func (r *receipt) Wait(ctx context.Context) error {
+	defer r.release()
+	if _, err := r.published.Wait(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return unavailable(err)
+	}
+	return nil
+}
+
+func (r *receipt) release() { r.gateway.inFlight.Release(r.size) }
+
+// Drain tells every drone to reconnect elsewhere and waits until they are gone and their
+// reports are published, or until ctx ends. Nobody can connect meanwhile.
+func (g *Gateway) Drain(ctx context.Context) error {
+	g.mu.Lock()
+	g.draining = true
+	leaving := make([]*session, 0, len(g.sessions))
+	for _, s := range g.sessions {
+		leaving = append(leaving, s)
+	}
+	g.mu.Unlock()
+	for _, s := range leaving {
+		s.end(reconnect())
+	}
+	gone := make(chan struct{})
+	go func() { g.work.Wait(); close(gone) }()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+const (
+	// fullRetry and reconnectRetry spread the drones over the gateways that are left.
+	fullRetry      = 2 * time.Second
+	reconnectRetry = 500 * time.Millisecond
+)

@@ -1,0 +1,321 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/dronelink"
+)
+
+const (
+	// window is how many reports of one drone may be on their way to Pub/Sub.
+	window = 32
+	// maxQueued is how many messages wait for a drone that does not read; then it is
+	// disconnected.
+	maxQueued = 32
+	// sendLimit is how long one message may take to be sent, by the machine's clock.
+	sendLimit = 10 * time.Second
+	// slowDownEvery is how often a drone is told that it sends too much.
+	slowDownEvery = time.Second
+	// publishLimit bounds the wait for Pub/Sub's answer. The publisher gives up earlier.
+	publishLimit = 15 * time.Second
+	// closeLimit bounds the time in which a session that ends tells the drone.
+	closeLimit = 5 * time.Second
+)
+
+// session is one drone's session. It has no goroutine of its own while it has nothing to do:
+// thousands of drones report once a second.
+type session struct {
+	gateway *Gateway
+	who     dronelink.Identity
+	hello   dronelink.Hello
+	out     dronelink.Outlet
+	id      string
+	began   time.Time
+	window  chan struct{} // holds a token for each report on its way
+	closing chan struct{} // closed when the session takes nothing more
+	ended   chan struct{} // closed when the drone was told, or cannot be
+
+	// Used by the transport only.
+	allowance allowance
+	last      uint32 // highest sequence taken
+	toldSlow  time.Time
+
+	mu       sync.Mutex
+	pending  []sentReport // in the order of their sequence
+	waiting  bool         // a goroutine waits for the first of pending
+	broken   bool         // a report was not published: none after it is acked
+	queue    []dronelink.Message
+	ack      uint32 // to be sent; 0 if there is none
+	sending  bool   // a goroutine sends
+	over     bool   // closing is closed
+	why      *dronelink.Refusal
+	told     bool // why is sent or being sent
+	finished bool // ended is closed
+	commands commandFilter
+}
+
+// sentReport is a report that is not acked yet. receipt is nil for one that was refused.
+type sentReport struct {
+	sequence uint32
+	receipt  *receipt
+}
+
+// errOver is what a session says after it has ended without a reason to tell.
+var errOver = errors.New("session has ended")
+
+// Ended implements dronelink.Session.
+func (s *session) Ended() <-chan struct{} { return s.ended }
+
+// Why implements dronelink.Session.
+func (s *session) Why() *dronelink.Refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.why
+}
+
+func (s *session) err() error {
+	if why := s.Why(); why != nil {
+		return why
+	}
+	return errOver
+}
+
+// Goodbye implements dronelink.Session.
+func (s *session) Goodbye() { s.end(nil) }
+
+// Close implements dronelink.Session.
+func (s *session) Close(why *dronelink.Refusal) { s.end(why) }
+
+// Report implements dronelink.Session.
+func (s *session) Report(ctx context.Context, r dronelink.Report) error {
+	select {
+	case <-s.closing:
+		return s.err()
+	default:
+	}
+	if err := s.admit(ctx); err != nil {
+		return err
+	}
+	if r.Sequence == 0 {
+		s.tell(&dronelink.Refusal{Reason: dronelink.Invalid, Text: "report: sequence is 0; number the reports of a session from 1"})
+		return nil
+	}
+	if r.Sequence <= s.last {
+		return nil
+	}
+	s.last = r.Sequence
+	select {
+	case s.window <- struct{}{}:
+	case <-s.closing:
+		return s.err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	sent, err := s.gateway.publish(ctx, s.who.Drone, r)
+	refused, is := errors.AsType[*dronelink.Refusal](err)
+	switch {
+	case is && refused.Final:
+		<-s.window
+		s.end(refused)
+		return refused
+	case is:
+		s.tell(refused)
+	case err != nil:
+		<-s.window
+		return err
+	}
+	s.await(sentReport{r.Sequence, sent})
+	return nil
+}
+
+// admit waits until the drone may send another report, and checks that it is still who it
+// was.
+func (s *session) admit(ctx context.Context) error {
+	now := s.gateway.clock.Now()
+	if wait := s.allowance.take(now); wait > 0 {
+		if now.Sub(s.toldSlow) >= slowDownEvery {
+			s.toldSlow = now
+			s.tell(&dronelink.Refusal{Reason: dronelink.SlowDown, RetryAfter: wait,
+				Text: fmt.Sprintf("more than %v reports a second; the gateway reads no faster than that", s.gateway.cfg.Rate)})
+		}
+		select {
+		case <-s.gateway.clock.After(wait):
+		case <-s.closing:
+			return s.err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if !s.who.Until.IsZero() && now.After(s.who.Until) {
+		s.end(expired())
+		return s.err()
+	}
+	if s.who.Holds != nil {
+		if refused, is := errors.AsType[*dronelink.Refusal](s.who.Holds(ctx)); is {
+			s.end(refused)
+			return refused
+		}
+	}
+	return nil
+}
+
+// await acks a report once Pub/Sub has it and all before it.
+func (s *session) await(r sentReport) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = append(s.pending, r)
+	if !s.waiting {
+		s.waiting = true
+		s.gateway.work.Go(s.awaitAll)
+	}
+}
+
+// awaitAll waits for the pending reports, one after the other, until there is none.
+func (s *session) awaitAll() {
+	for {
+		s.mu.Lock()
+		if len(s.pending) == 0 {
+			s.pending, s.waiting = nil, false
+			if s.over {
+				s.wake() // why was kept back for the last ack
+			}
+			s.mu.Unlock()
+			return
+		}
+		next := s.pending[0]
+		s.pending = s.pending[1:]
+		s.mu.Unlock()
+		err := next.wait()
+		<-s.window
+		s.mu.Lock()
+		s.broken = s.broken || err != nil
+		if !s.broken {
+			s.ack = next.sequence
+			s.wake()
+		}
+		s.mu.Unlock()
+		if err != nil {
+			s.end(unavailable(err))
+		}
+	}
+}
+
+// wait returns an error if Pub/Sub does not have the report, as far as is known.
+func (r sentReport) wait() error {
+	if r.receipt == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), publishLimit)
+	defer cancel()
+	_, err := r.receipt.published.Wait(ctx)
+	r.receipt.release()
+	return err
+}
+
+// tell sends the drone a refusal that does not end the session.
+func (s *session) tell(r *dronelink.Refusal) { s.send(dronelink.Message{Refusal: r}) }
+
+// send queues a message, unless the drone must not have it. A drone that reads nothing is
+// disconnected.
+func (s *session) send(m dronelink.Message) {
+	s.mu.Lock()
+	full := false
+	if !s.over && s.commands.pass(m, s.gateway.clock.Now()) {
+		if full = len(s.queue) >= maxQueued; !full {
+			s.queue = append(s.queue, m)
+			s.wake()
+		}
+	}
+	s.mu.Unlock()
+	if full {
+		s.end(notReading())
+	}
+}
+
+// wake makes sure that somebody sends. The lock must be held.
+func (s *session) wake() {
+	if !s.sending && !s.finished {
+		s.sending = true
+		s.gateway.work.Go(s.sendAll)
+	}
+}
+
+// sendAll sends what is queued, and last why the session has ended.
+func (s *session) sendAll() {
+	for {
+		m, any := s.next()
+		if !any {
+			return
+		}
+		stuck := time.AfterFunc(sendLimit, func() { s.end(notReading()); s.finish() })
+		err := s.out.Send(m)
+		stuck.Stop()
+		if err != nil { // the connection is gone
+			s.end(nil)
+			s.finish()
+		}
+	}
+}
+
+// next is the next message to send. After the last one the session is finished.
+func (s *session) next() (m dronelink.Message, any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.finished:
+	case len(s.queue) > 0:
+		m = s.queue[0]
+		if s.queue = s.queue[1:]; len(s.queue) == 0 {
+			s.queue = nil
+		}
+		return m, true
+	case s.ack > 0:
+		m.Ack, s.ack = s.ack, 0
+		return m, true
+	case s.over && s.waiting: // for an ack; awaitAll wakes again
+	case s.over && s.why != nil && !s.told:
+		s.told = true
+		return dronelink.Message{Refusal: s.why}, true
+	case s.over:
+		s.finishLocked()
+	}
+	s.sending = false
+	return m, false
+}
+
+// end lets the session take nothing more. What is on its way to Pub/Sub is still acked, and
+// then the drone is told why, if there is a reason.
+func (s *session) end(why *dronelink.Refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.over, s.why = true, why
+	close(s.closing)
+	s.wake()
+	time.AfterFunc(closeLimit, s.finish)
+}
+
+// finish ends the session at once.
+func (s *session) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finishLocked()
+}
+
+func (s *session) finishLocked() {
+	if !s.finished {
+		s.finished = true
+		close(s.ended)
+		s.gateway.leave(s)
+	}
+}
+
+func notReading() *dronelink.Refusal {
+	return &dronelink.Refusal{Reason: dronelink.NotReading, Final: true, Text: "the drone does not read what it is sent; read the stream all the time"}
+}
