@@ -12,6 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/app/ordering"
 	"github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -59,6 +60,7 @@ type API struct {
 	ready    *readiness
 	access   Access
 	operator operator.Commands
+	orders   *ordering.Desk
 	waits    waits
 	feed     *live.Feed
 	streams  shares

@@ -93,7 +93,10 @@ func (s *served) answersOrNames(method, path, token, name string, body ...string
 			return
 		}
 		var p httpapi.Problem
-		if err := json.Unmarshal(text, &p); err == nil && slices.ContainsFunc(p.Parameters, func(p httpapi.ParameterProblem) bool { return strings.Trim(p.Name, "\"") == name }) {
+		if err := json.Unmarshal(text, &p); err == nil && slices.ContainsFunc(p.Parameters, func(p httpapi.ParameterProblem) bool {
+			outer, _, _ := strings.Cut(strings.Trim(p.Name, "\""), ".")
+			return outer == name
+		}) {
 			return
 		}
 	}

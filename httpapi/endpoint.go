@@ -47,6 +47,8 @@ type answer struct {
 	body  func() body // what the JSON body is decoded into; nil if there is none
 	do    func(context.Context, *request) (any, error)
 	shape func(*schemas) content // what is written, for the OpenAPI document
+	// status is that of a success, for the OpenAPI document; 0 for 200.
+	status int
 }
 
 // writes is the answer of a function that returns what to write as JSON.
@@ -63,10 +65,11 @@ func writesA(mediaType string, s schema, do func(context.Context, *request) (any
 	return answer{do: do, shape: func(*schemas) content { return content{mediaType, s} }}
 }
 
-// reply is an answer with a status of its own.
+// reply is an answer with a status of its own, and perhaps with headers.
 type reply struct {
-	status int
-	body   any
+	status  int
+	body    any
+	headers map[string]string
 }
 
 // request is a request that its endpoint's checks have accepted.
@@ -97,10 +100,7 @@ func (e endpoint) read(r *http.Request) (*request, error) {
 	bad := e.check(req)
 	if e.answer.body != nil {
 		req.body = e.answer.body()
-		switch err := readJSON(r, req.body); {
-		case err == nil:
-			req.body.check(&bad)
-		case bad == nil:
+		if err := readBody(r, req.body, &bad); err != nil && bad == nil {
 			return nil, err
 		}
 	}

@@ -76,6 +76,9 @@ func (a *API) serve(e endpoint) http.Handler {
 		case http.Handler:
 			answered.ServeHTTP(w, r)
 		case reply:
+			for name, value := range answered.headers {
+				w.Header().Set(name, value)
+			}
 			a.write(w, r, answered.status, "application/json", answered.body)
 		default:
 			a.write(w, r, http.StatusOK, "application/json", answered)

@@ -10,6 +10,9 @@ import (
 // Hurry makes a listener give its clients less time, for tests of the timeouts.
 func (l *Listener) Hurry(header, read time.Duration) { l.bounds.header, l.bounds.read = header, read }
 
+// HurryOrders makes orders wait less for Pub/Sub.
+func (a *API) HurryOrders(patience time.Duration) { a.orders.Patience = patience }
+
 // ListenOn listens on l.
 func ListenOn(l net.Listener) *Listener { return &Listener{l, defaultBounds} }
 

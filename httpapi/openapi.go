@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -56,7 +59,7 @@ func (e endpoint) operation(s *schemas) schema {
 	operation := schema{
 		"operationId": e.id(), "summary": e.summary, "tags": []string{e.collection()},
 		"responses": schema{
-			"200":     schema{"description": "Done.", "content": schema{answer.mediaType: schema{"schema": answer.schema}}},
+			strconv.Itoa(cmp.Or(e.answer.status, http.StatusOK)): schema{"description": "Done.", "content": schema{answer.mediaType: schema{"schema": answer.schema}}},
 			"default": schema{"$ref": "#/components/responses/Problem"},
 		},
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -14,8 +15,9 @@ func (a *API) orderEndpoints() []endpoint {
 	return []endpoint{
 		{
 			method: get, path: "/api/v1/orders", role: viewer, summary: "List orders, and why those that wait do.",
-			parameters: listed("orders", choice("status", domain.OrderStatuses), onlyHeld), answer: pages("orders", a.orders),
+			parameters: listed("orders", choice("status", domain.OrderStatuses), onlyHeld), answer: pages("orders", a.listOrders),
 		},
+		{method: post, path: "/api/v1/orders", role: oper, summary: "Order a delivery.", answer: a.placing()},
 		{method: get, path: "/api/v1/orders/{id}", role: viewer, summary: "Read one order, and why it waits.", answer: writes(a.order)},
 		{
 			method: get, path: "/api/v1/orders/{id}/explanation", role: viewer, summary: "Say why an order waited or was late, which drones were nearest, what each lacked, and what would have helped.",
@@ -38,11 +40,11 @@ func (a *API) orderEndpoints() []endpoint {
 // the others and show all.
 var onlyHeld = onlyTrue("held", "Only orders that wait for an operator.", "true, or leave it out for all")
 
-// orders answers GET /api/v1/orders with one page, and why its waiting orders wait.
+// listOrders answers GET /api/v1/orders with one page, and why its waiting orders wait.
 //
 // Cost: 1 RPC, one read per order listed and one more; if one waits, at most every
 // waitsFor, 1 + D RPCs and 2 D reads for D depots.
-func (a *API) orders(ctx context.Context, r *request) (items []entity.WaitingOrder, next string, malformed []error, err error) {
+func (a *API) listOrders(ctx context.Context, r *request) (items []entity.WaitingOrder, next string, malformed []error, err error) {
 	filter := firestoretx.OrderFilter{Status: domain.OrderStatus(r.value("status")), Held: r.has("held")}
 	l, err := a.store.ListOrders(ctx, filter, r.page())
 	if err != nil {
@@ -55,9 +57,13 @@ func (a *API) orders(ctx context.Context, r *request) (items []entity.WaitingOrd
 
 // order answers GET /api/v1/orders/{id} with the order, and why it waits if it does.
 //
-// Cost: 1 RPC, 1 read; if it waits, the same as orders.
+// Cost: 1 RPC, 1 read; if it waits, the same as listOrders. An order that was just sent is waited for; see
+// ordering.Desk.Settle.
 func (a *API) order(ctx context.Context, r *request) (now entity.WaitingOrder, err error) {
 	o, err := a.store.Order(ctx, domain.OrderID(r.id()))
+	if errors.Is(err, firestoretx.ErrNotFound) && a.orders.Settle(ctx, domain.OrderID(r.id())) {
+		o, err = a.store.Order(ctx, domain.OrderID(r.id()))
+	}
 	if err != nil {
 		return now, err
 	}

@@ -41,7 +41,7 @@ func (a *API) probeEndpoints() []endpoint {
 func (a *API) readyz(ctx context.Context, _ *request) (any, error) {
 	readiness := a.ready.now(ctx)
 	if readiness.Status == CheckFailing {
-		return reply{http.StatusServiceUnavailable, readiness}, nil
+		return reply{status: http.StatusServiceUnavailable, body: readiness}, nil
 	}
 	return readiness, nil
 }

@@ -36,6 +36,8 @@ type Problem struct {
 type ParameterProblem struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail" doc:"What is wrong and how to fix it, such as: is 0; give 1 to 1000."`
+	// Pointer is that of a field of the body, RFC 6901.
+	Pointer string `json:"pointer,omitempty" doc:"Of a field of the body: the JSON pointer to it (RFC 6901)."`
 }
 
 // Error implements error.
@@ -51,7 +53,7 @@ func problem(status int, format string, args ...any) *Problem {
 type problems []ParameterProblem
 
 func (p *problems) add(name, format string, args ...any) {
-	*p = append(*p, ParameterProblem{name, fmt.Sprintf(format, args...)})
+	*p = append(*p, ParameterProblem{Name: name, Detail: fmt.Sprintf(format, args...)})
 }
 
 // addError adds an error about a parameter, if there is one.
@@ -63,7 +65,7 @@ func (p *problems) addError(name string, err error) {
 
 // badParameter is the problem of a request with one parameter that cannot be right.
 func badParameter(name, format string, args ...any) *Problem {
-	return badParameters(problems{{name, fmt.Sprintf(format, args...)}})
+	return badParameters(problems{{Name: name, Detail: fmt.Sprintf(format, args...)}})
 }
 
 // badParameters is the problem of a request with parameters that cannot be right.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/app/ordering"
 	"github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/identity"
@@ -47,7 +48,7 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, limits: cfg.Limits, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap,
+		orders: ordering.New(cfg.Store, cfg.PubSub), waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap,
 		changes: ownOrigin(cfg.Access, nil), reads: ownOrigin(cfg.Access, cfg.Access.Origins), publicHost: siteHost(cfg.Access), streams: newShares(streamShare),
 		quiet:      &quiet{log: cfg.Log, kinds: map[kindOfLine]*line{}},
 		explaining: make(chan struct{}, 1),

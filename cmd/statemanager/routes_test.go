@@ -70,6 +70,12 @@ var flagsWithout = map[string]string{
 	"locks list --raw":      "keys and ids of locks are secrets",
 }
 
+// commandsWithout are the routes that change something and have no command of their own, with the
+// reason.
+var commandsWithout = map[string]string{
+	"POST /api/v1/orders": "the command publish sends any message",
+}
+
 // everyCommand lists the commands of the grammar, without those that have moved.
 func everyCommand(t *testing.T) map[string]*kong.Node {
 	t.Helper()
@@ -147,7 +153,7 @@ func TestCommands_HaveRoutes(t *testing.T) {
 		}
 	}
 	for route := range routes {
-		if strings.HasPrefix(route, "POST ") && !used[route] {
+		if strings.HasPrefix(route, "POST ") && !used[route] && commandsWithout[route] == "" {
 			t.Errorf("%s has no command", route)
 		}
 	}

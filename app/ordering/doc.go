@@ -1,0 +1,6 @@
+// Package ordering takes orders that come over HTTP. It publishes each to the topic orders, so
+// that all orders come into the fleet by one way, and answers once Pub/Sub has it. A repeated
+// order changes nothing; an order with a known id and other content is refused.
+//
+// It must not change Firestore: State Managers apply the messages.
+package ordering

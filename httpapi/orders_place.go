@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/ordering"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/input"
+)
+
+// orderRequest is the body of an order. Its fields are those of the message Order that a requester
+// decides, and have the names of docs/messages.md.
+type orderRequest struct {
+	ID                string       `json:"id,omitempty" doc:"The requester's own, unique; or left out, if the header Idempotency-Key is sent." example:"O-17"`
+	DeliveryLocation  *coordinates `json:"deliveryLocation" wire:"delivery_location" doc:"Where the parcel goes." example:"{\"lat\": 48.86, \"lon\": 2.36}"`
+	PickupLocation    *coordinates `json:"pickupLocation,omitempty" wire:"pickup_location" doc:"Where the parcel waits, if not at a warehouse that stocks the product."`
+	ProductType       string       `json:"productType,omitempty" wire:"product_type" doc:"What a warehouse stocks; needed without pickupLocation." example:"BLOOD"`
+	Priority          string       `json:"priority,omitempty" doc:"STANDARD, HIGH or CRITICAL; STANDARD if left out." example:"CRITICAL"`
+	PackageWeightKg   float64      `json:"packageWeightKg,omitempty" wire:"package_weight_kg" min:"0" max:"1000000" example:"1.5"`
+	RequiresColdChain bool         `json:"requiresColdChain,omitempty" wire:"requires_cold_chain"`
+	RequesterID       string       `json:"requesterId,omitempty" wire:"requester_id" doc:"Who orders; a requester's own id if left out." example:"HOSPITAL-1"`
+	CreatedAt         string       `json:"createdAt,omitempty" wire:"created_at" doc:"When it was ordered (RFC 3339); when it is received if left out or later than that."`
+	Deadline          string       `json:"deadline,omitempty" doc:"Latest useful delivery (RFC 3339); if left out, 15, 30 or 60 minutes after createdAt for CRITICAL, HIGH and STANDARD."`
+
+	key     string // of the header
+	request domain.OrderRequest
+}
+
+// coordinates are those of a place.
+type coordinates struct {
+	Lat *float64 `json:"lat" doc:"Degrees." min:"-90" max:"90"`
+	Lon *float64 `json:"lon" doc:"Degrees." min:"-180" max:"180"`
+}
+
+// idempotencyKey is the header that stands for an order's id.
+const idempotencyKey = "Idempotency-Key"
+
+// maxKeyBytes bounds an idempotency key.
+const maxKeyBytes = 255
+
+// head implements headed.
+func (o *orderRequest) head(h http.Header) { o.key = h.Get(idempotencyKey) }
+
+// check has the wire check the order, so that it is judged as over Pub/Sub.
+func (o *orderRequest) check(bad *problems) {
+	checked := *o
+	switch {
+	case o.ID == "" && o.key == "":
+		bad.add("id", "is missing; give one that is unique, or the header "+idempotencyKey)
+		fallthrough
+	case o.ID == "":
+		checked.ID = "checked later"
+	}
+	if len(o.key) > maxKeyBytes {
+		bad.add(idempotencyKey, "has %d bytes; give at most %d", len(o.key), maxKeyBytes)
+	}
+	for name, at := range map[string]*string{"createdAt": &checked.CreatedAt, "deadline": &checked.Deadline} {
+		if _, err := input.Time(*at); *at != "" && err != nil {
+			bad.add(name, "is %.64q; give a time such as 2026-11-21T12:00:00Z", *at)
+			*at = ""
+		}
+	}
+	data, err := json.Marshal(checked)
+	if err != nil { // numbers and texts were decoded from JSON
+		bad.add("id", "cannot be checked: %s", err)
+		return
+	}
+	o.request, err = wire.DecodeOrder(data, map[string]string{wire.AttrContentType: "application/json"})
+	if wrong, is := errors.AsType[*wire.ValidationError](err); is {
+		for _, p := range wrong.Problems {
+			bad.add(nameOf(p.Field), "%s", strings.Replace(p.Complaint, "is null", "is missing", 1))
+		}
+	} else if err != nil {
+		bad.add("deliveryLocation", "cannot be read: %s", err)
+	}
+	o.request.ID = domain.OrderID(o.ID)
+}
+
+// nameOf is the name in the API of a wire field, such as deliveryLocation.lat for
+// delivery_location.lat.
+func nameOf(field string) string {
+	words := strings.Split(field, "_")
+	for i, word := range words[1:] {
+		words[i+1] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
+}
+
+// placedOrder is the answer to an order that was taken.
+type placedOrder struct {
+	ID domain.OrderID `json:"id"`
+}
+
+// placing is the answer of POST /api/v1/orders.
+func (a *API) placing() answer {
+	return answer{body: func() body { return new(orderRequest) }, do: a.placeOrder, shape: jsonOf[placedOrder], status: http.StatusAccepted}
+}
+
+// placeOrder answers POST /api/v1/orders once Pub/Sub has the order. State Managers apply it a
+// moment later. It may be sent again: the order's id tells that it is the same.
+//
+// Cost: see ordering.Desk.Place.
+func (a *API) placeOrder(ctx context.Context, r *request) (any, error) {
+	body, caller := r.body.(*orderRequest), callerOf(ctx)
+	order := body.request
+	if order.ID == "" {
+		order.ID = ordering.IDFor(caller.ID, body.key)
+	}
+	err := a.orders.Place(ctx, order, order.RequesterID)
+	a.log.LogAttrs(ctx, slog.LevelInfo, "order over HTTP", slog.String("caller", caller.Name), slog.String("order_id", string(order.ID)),
+		slog.String("requester_id", order.RequesterID), slog.Any("err", err))
+	if conflict, is := errors.AsType[*ordering.ConflictError](err); is {
+		p := problem(http.StatusConflict, "%s", conflict)
+		for _, f := range conflict.Fields {
+			p.Parameters = append(p.Parameters, ParameterProblem{Name: f.Field, Detail: "differs; it is " + f.Known, Pointer: "/" + f.Field})
+		}
+		return nil, p
+	}
+	if unanswered, is := errors.AsType[*ordering.UnansweredError](err); is {
+		return nil, problem(http.StatusServiceUnavailable, "%s", unanswered)
+	}
+	if err != nil {
+		return nil, err
+	}
+	at := "/api/v1/orders/" + url.PathEscape(string(order.ID))
+	return reply{http.StatusAccepted, placedOrder{order.ID}, map[string]string{"Location": at}}, nil
+}

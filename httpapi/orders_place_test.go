@@ -1,0 +1,237 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
+)
+
+// managed runs a State Manager beside an API.
+func (s *served) managed(cfg manager.Config) {
+	s.t.Helper()
+	m, err := manager.New(emutest.Connect(s.t, s.clients.Config), simclock.Real(), cfg, emutest.Log(s.t))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	s.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// posted is the answer to a request with a body.
+type posted struct {
+	status  int
+	header  http.Header
+	text    string
+	problem httpapi.Problem
+}
+
+// posts sends a body and expects a status.
+func (g *guarded) posts(token, path, body string, status int, headers ...string) (p posted) {
+	g.t.Helper()
+	return g.sends(http.MethodPost, token, path, body, status, headers...)
+}
+
+func (g *guarded) sends(method, token, path, body string, status int, headers ...string) (p posted) {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := g.client.Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	p = posted{resp.StatusCode, resp.Header, string(text), httpapi.Problem{}}
+	if resp.StatusCode != status {
+		g.t.Errorf("%s %s: %s, want %d: %s", method, path, resp.Status, status, text)
+	}
+	if status >= 400 {
+		if err := json.Unmarshal(text, &p.problem); err != nil {
+			g.t.Errorf("%s %s: %v: %s", method, path, err, text)
+		}
+	}
+	return p
+}
+
+// pointers are where the problems of a body are.
+func (p posted) pointers() (list []string) {
+	for _, wrong := range p.problem.Parameters {
+		list = append(list, wrong.Pointer)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// ordered listens to the topic orders.
+func (s *served) ordered() (messages chan *pubsub.Message) {
+	s.t.Helper()
+	if err := pubsubio.Ensure(s.t.Context(), s.clients.PubSub); err != nil {
+		s.t.Fatal(err)
+	}
+	messages = make(chan *pubsub.Message, 100)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- s.clients.PubSub.Subscriber("orders-statemanager").Receive(ctx, func(_ context.Context, m *pubsub.Message) {
+			messages <- m
+			m.Ack()
+		})
+	}()
+	s.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+	})
+	return messages
+}
+
+const anOrder = `{"id": "O-17", "deliveryLocation": {"lat": 48.86, "lon": 2.36}, "productType": "BLOOD", "priority": "CRITICAL", "requiresColdChain": false, "packageWeightKg": 1.5, "requesterId": "H1"}`
+
+// F-INT-01: an order over HTTP becomes a document; the same again is the same, other content is
+// refused with the fields that differ.
+func TestOrders_ComeByHTTPOnce(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.exampleFleet()
+	g.managed(manager.Config{PlanUnregistered: true})
+	token := g.token(asOperator)
+
+	first := g.posts(token, "/api/v1/orders", anOrder, 202)
+	at := first.header.Get("Location")
+	if at != "/api/v1/orders/O-17" {
+		t.Errorf("Location %q", at)
+	}
+	changed := strings.NewReplacer("1.5", "2.5", "CRITICAL", "HIGH").Replace(anOrder)
+	g.posts(token, "/api/v1/orders", changed, 409)                                // before there is a document, too
+	g.asks(token, "GET", at, "", 200, `"status":"PENDING"`, `"requesterId":"H1"`) // at once
+	before := g.stored()
+	if again := g.posts(token, "/api/v1/orders", anOrder, 202); again.text != first.text || again.header.Get("Location") != at {
+		t.Errorf("first %s, then %s", first.text, again.text)
+	}
+	other := g.posts(token, "/api/v1/orders", changed, 409)
+	if got, want := other.pointers(), []string{"/packageWeightKg", "/priority"}; !slices.Equal(got, want) {
+		t.Errorf("conflict at %q, want %q: %s", got, want, other.text)
+	}
+	if foreign := g.posts(token, "/api/v1/orders", strings.Replace(anOrder, "H1", "H2", 1), 409); strings.Contains(foreign.text, "H1") {
+		t.Errorf("tells another requester: %s", foreign.text)
+	}
+	if after := g.stored(); !before["orders/O-17"].Equal(after["orders/O-17"]) {
+		t.Error("written again")
+	}
+
+	// The content of an order that was changed since is still that of its first request.
+	g.asks(token, "POST", at+"/priority", `{"reason": "x", "priority": "STANDARD"}`, 200)
+	g.posts(token, "/api/v1/orders", anOrder, 202)
+}
+
+// F-INT-01: the id follows from the caller and the key where the body has none.
+func TestOrders_HaveIdsByKey(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	messages := g.ordered()
+	token := g.token(asOperator)
+	body := `{"delivery_location": {"lat": 48.86, "lon": 2.36}, "product_type": "BLOOD"}`
+	first := g.posts(token, "/api/v1/orders", body, 202, "Idempotency-Key", "4711")
+	again := g.posts(token, "/api/v1/orders", body, 202, "Idempotency-Key", "4711")
+	other := g.posts(token, "/api/v1/orders", body, 202, "Idempotency-Key", "4712")
+	if first.text != again.text || first.text == other.text {
+		t.Errorf("first %s, again %s, other key %s", first.text, again.text, other.text)
+	}
+	g.posts(token, "/api/v1/orders", strings.Replace(body, "BLOOD", "PLASMA", 1), 409, "Idempotency-Key", "4711")
+	var placed struct{ ID domain.OrderID }
+	if err := json.Unmarshal([]byte(first.text), &placed); err != nil {
+		t.Fatal(err)
+	}
+	m := <-messages
+	req, err := wire.DecodeOrder(m.Data, m.Attributes)
+	if err != nil || req.ID != placed.ID || req.ProductType != "BLOOD" || domain.CheckID(string(req.ID)) != nil {
+		t.Errorf("published %+v, %v; answered %s", req, err, first.text)
+	}
+	missing := g.posts(token, "/api/v1/orders", body, 400)
+	if !strings.Contains(missing.problem.Detail, "Idempotency-Key") {
+		t.Error(missing.text)
+	}
+	g.posts(token, "/api/v1/orders", body, 400, "Idempotency-Key", strings.Repeat("x", 256))
+}
+
+// F-INT-01: one answer names every problem of the body, each with a pointer.
+func TestOrders_NameEveryProblem(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	token := g.token(asOperator)
+	for _, c := range []struct {
+		body     string
+		pointers []string
+	}{
+		{`{}`, []string{"/deliveryLocation", "/id", "/productType"}},
+		{`{"id": "a/b", "priority": "URGENT", "packageWeightKg": "2", "deadline": "tomorrow", "deliveryLocation": {"lat": 95}, "colour": 1, "requiresColdChain": 1}`,
+			[]string{"/colour", "/deadline", "/deliveryLocation/lat", "/deliveryLocation/lon", "/id", "/packageWeightKg", "/priority", "/productType", "/requiresColdChain"}},
+		{`{"id": "O1", "productType": "BLOOD", "deliveryLocation": {"lat": "48", "lon": 200, "alt~/x": 3}, "status": "CANCELLED"}`,
+			[]string{"/deliveryLocation.alt~0~1x", "/deliveryLocation/lat", "/deliveryLocation/lon", "/status"}},
+		{`{"id": "O1", "productType": "BLOOD", "deliveryLocation": [1, 2], "pickupLocation": {}, "packageWeightKg": -1, "createdAt": 5, "requesterId": "` + strings.Repeat("x", 200) + `"}`,
+			[]string{"/createdAt", "/deliveryLocation", "/packageWeightKg", "/pickupLocation/lat", "/pickupLocation/lon", "/requesterId"}},
+		{`{"id": "O1", "productType": "BLOOD", "deliveryLocation": null}`, []string{"/deliveryLocation"}},
+	} {
+		p := g.posts(token, "/api/v1/orders", c.body, 400)
+		if got := p.pointers(); !slices.Equal(got, c.pointers) {
+			t.Errorf("%s: problems at %q, want %q: %s", c.body, got, c.pointers, p.text)
+		}
+	}
+	var many strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&many, `"field%d": 1, `, i)
+	}
+	if p := g.posts(token, "/api/v1/orders", "{"+many.String()+`"id": "O1"}`, 400); len(p.text) > 10_000 {
+		t.Errorf("%d bytes answer %d", len(p.text), many.Len())
+	}
+}
+
+// F-INT-01: an order that Pub/Sub does not take is 503 with a time to wait; sent again, it is the
+// same order.
+func TestOrders_SayThatPubSubDoesNotAnswer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	g := newGuarded(t, httpapi.MetricsOpen, func(g *guarded, _ *httpapi.Access) { g.pubSubHost = silent.Addr().String() })
+	g.api.HurryOrders(100 * time.Millisecond)
+	for range 2 {
+		p := g.posts(g.token(asOperator), "/api/v1/orders", anOrder, 503)
+		if p.header.Get("Retry-After") == "" || !strings.Contains(p.problem.Detail, "send the same order again") {
+			t.Errorf("%v %s", p.header, p.text)
+		}
+	}
+}
