@@ -17,7 +17,7 @@ func (a *API) orderEndpoints() []endpoint {
 			method: get, path: "/api/v1/orders", role: viewer, summary: "List orders, and why those that wait do.",
 			parameters: listed("orders", choice("status", domain.OrderStatuses), onlyHeld), answer: pages("orders", a.listOrders),
 		},
-		{method: post, path: "/api/v1/orders", role: oper, summary: "Order a delivery.", answer: a.placing()},
+		{method: post, path: "/api/v1/orders", role: oper, requesters: true, summary: "Order a delivery.", answer: a.placing()},
 		{method: get, path: "/api/v1/orders/{id}", role: viewer, summary: "Read one order, and why it waits.", answer: writes(a.order)},
 		{
 			method: get, path: "/api/v1/orders/{id}/explanation", role: viewer, summary: "Say why an order waited or was late, which drones were nearest, what each lacked, and what would have helped.",

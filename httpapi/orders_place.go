@@ -12,6 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/ordering"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/internal/input"
 )
 
@@ -98,6 +99,15 @@ type placedOrder struct {
 	ID domain.OrderID `json:"id"`
 }
 
+// ownOrders is the requester whose orders alone a caller may see or change, if it lacks the role with
+// which it could do so with all.
+func ownOrders(c identity.Caller, all identity.Role) (requester string, only bool) {
+	if c.May(all) {
+		return "", false
+	}
+	return c.Requester, true
+}
+
 // placing is the answer of POST /api/v1/orders.
 func (a *API) placing() answer {
 	return answer{body: func() body { return new(orderRequest) }, do: a.placeOrder, shape: jsonOf[placedOrder], status: http.StatusAccepted}
@@ -109,9 +119,15 @@ func (a *API) placing() answer {
 // Cost: see ordering.Desk.Place.
 func (a *API) placeOrder(ctx context.Context, r *request) (any, error) {
 	body, caller := r.body.(*orderRequest), callerOf(ctx)
-	order := body.request
+	order, who := body.request, caller.ID
+	if own, only := ownOrders(caller, oper); only {
+		if order.RequesterID != "" && order.RequesterID != own {
+			return nil, problem(http.StatusForbidden, "requesterId is %q and the caller orders for %q only; leave requesterId out", order.RequesterID, own)
+		}
+		order.RequesterID, who = own, own
+	}
 	if order.ID == "" {
-		order.ID = ordering.IDFor(caller.ID, body.key)
+		order.ID = ordering.IDFor(who, body.key)
 	}
 	err := a.orders.Place(ctx, order, order.RequesterID)
 	a.log.LogAttrs(ctx, slog.LevelInfo, "order over HTTP", slog.String("caller", caller.Name), slog.String("order_id", string(order.ID)),

@@ -171,14 +171,22 @@ func TestOrders_HaveIdsByKey(t *testing.T) {
 		t.Errorf("first %s, again %s, other key %s", first.text, again.text, other.text)
 	}
 	g.posts(token, "/api/v1/orders", strings.Replace(body, "BLOOD", "PLASMA", 1), 409, "Idempotency-Key", "4711")
-	var placed struct{ ID domain.OrderID }
-	if err := json.Unmarshal([]byte(first.text), &placed); err != nil {
-		t.Fatal(err)
+	own := g.posts(g.token(asRequester), "/api/v1/orders", body, 202, "Idempotency-Key", "4711")
+	g.posts(g.token(asRequester), "/api/v1/orders", anOrder, 403)
+	published := map[string]*pubsub.Message{}
+	for range 3 {
+		m := <-messages
+		req, err := wire.DecodeOrder(m.Data, m.Attributes)
+		if err != nil || req.ProductType != "BLOOD" || domain.CheckID(string(req.ID)) != nil {
+			t.Errorf("published %s: %+v, %v", m.Data, req, err)
+		}
+		published[fmt.Sprintf("{\"id\":%q}\n", req.ID)] = m
 	}
-	m := <-messages
-	req, err := wire.DecodeOrder(m.Data, m.Attributes)
-	if err != nil || req.ID != placed.ID || req.ProductType != "BLOOD" || domain.CheckID(string(req.ID)) != nil {
-		t.Errorf("published %+v, %v; answered %s", req, err, first.text)
+	if m := published[own.text]; m == nil || m.Attributes[wire.AttrSender] != "HOSPITAL-7" || !strings.Contains(string(m.Data), "HOSPITAL-7") {
+		t.Errorf("a requester's order is %+v, answered %s", m, own.text)
+	}
+	if published[first.text] == nil || published[other.text] == nil || len(messages) > 0 {
+		t.Errorf("published %v and %d more, answered %s and %s", published, len(messages), first.text, other.text)
 	}
 	missing := g.posts(token, "/api/v1/orders", body, 400)
 	if !strings.Contains(missing.problem.Detail, "Idempotency-Key") {

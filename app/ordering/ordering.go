@@ -75,8 +75,11 @@ func (d *Desk) Place(ctx context.Context, req domain.OrderRequest, sender string
 		return err
 	}
 	hash := req.Hash()
-	if before, is := d.recent.begin(req.ID, hash); is && before.hash != hash {
+	switch before, is := d.recent.begin(req.ID, hash); {
+	case is && before.hash != hash:
 		return &ConflictError{ID: req.ID, Why: "an order with this id and other content was sent a moment ago"}
+	case before.published:
+		return nil
 	}
 	data, attributes, err := wire.EncodeOrder(req, wire.JSON)
 	if err != nil {
