@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -62,9 +61,9 @@ type guarded struct {
 	log       *log
 	sent      []string // tokens
 	lockStore connect.LockStore
-	// pubSubHost is where Pub/Sub is, if not on the embedded server.
-	pubSubHost string
-	access     httpapi.Access
+	// pubSubVia, if set, is the address by which the API reaches a Pub/Sub server.
+	pubSubVia func(server string) string
+	access    httpapi.Access
 }
 
 // Claims of callers.
@@ -101,7 +100,9 @@ func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*gua
 	}
 	g.access = access
 	hosts := emutest.Hosts(t)
-	hosts.PubSubHost = cmp.Or(g.pubSubHost, hosts.PubSubHost)
+	if g.pubSubVia != nil {
+		hosts.PubSubHost = g.pubSubVia(hosts.PubSubHost)
+	}
 	g.served = serveWithLocks(t, hosts, g.lockStore, access, logger)
 	return g
 }

@@ -58,10 +58,10 @@ func (a *API) listOrders(ctx context.Context, r *request) (items []entity.Waitin
 // order answers GET /api/v1/orders/{id} with the order, and why it waits if it does.
 //
 // Cost: 1 RPC, 1 read; if it waits, the same as listOrders. An order that was just sent is waited for; see
-// ordering.Desk.Settle.
+// ordering.Desk.Await.
 func (a *API) order(ctx context.Context, r *request) (now entity.WaitingOrder, err error) {
 	o, err := a.store.Order(ctx, domain.OrderID(r.id()))
-	if errors.Is(err, firestoretx.ErrNotFound) && a.orders.Settle(ctx, domain.OrderID(r.id())) {
+	if errors.Is(err, firestoretx.ErrNotFound) && a.orders.Await(ctx, domain.OrderID(r.id())) {
 		o, err = a.store.Order(ctx, domain.OrderID(r.id()))
 	}
 	if err != nil {

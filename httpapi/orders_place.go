@@ -116,7 +116,7 @@ func (a *API) placing() answer {
 // placeOrder answers POST /api/v1/orders once Pub/Sub has the order. State Managers apply it a
 // moment later. It may be sent again: the order's id tells that it is the same.
 //
-// Cost: see ordering.Desk.Place.
+// Cost: see ordering.Desk.Take.
 func (a *API) placeOrder(ctx context.Context, r *request) (any, error) {
 	body, caller := r.body.(*orderRequest), callerOf(ctx)
 	order, who := body.request, caller.ID
@@ -129,7 +129,7 @@ func (a *API) placeOrder(ctx context.Context, r *request) (any, error) {
 	if order.ID == "" {
 		order.ID = ordering.IDFor(who, body.key)
 	}
-	err := a.orders.Place(ctx, order, order.RequesterID)
+	err := a.orders.Take(ctx, order, order.RequesterID)
 	a.log.LogAttrs(ctx, slog.LevelInfo, "order over HTTP", slog.String("caller", caller.Name), slog.String("order_id", string(order.ID)),
 		slog.String("requester_id", order.RequesterID), slog.Any("err", err))
 	if conflict, is := errors.AsType[*ordering.ConflictError](err); is {

@@ -26,6 +26,9 @@ import (
 // managed runs a State Manager beside an API.
 func (s *served) managed(cfg manager.Config) {
 	s.t.Helper()
+	if err := pubsubio.Ensure(s.t.Context(), s.clients.PubSub); err != nil {
+		s.t.Fatal(err)
+	}
 	m, err := manager.New(emutest.Connect(s.t, s.clients.Config), simclock.Real(), cfg, emutest.Log(s.t))
 	if err != nil {
 		s.t.Fatal(err)
@@ -226,20 +229,71 @@ func TestOrders_NameEveryProblem(t *testing.T) {
 	}
 }
 
-// F-INT-01: an order that Pub/Sub does not take is 503 with a time to wait; sent again, it is the
-// same order.
-func TestOrders_SayThatPubSubDoesNotAnswer(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+// stalled is a server behind a wire on which nothing comes back until it is released.
+type stalled struct {
+	server   string
+	listener net.Listener
+	released chan struct{}
+}
+
+func stall(t *testing.T, server string) *stalled {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
-	g := newGuarded(t, httpapi.MetricsOpen, func(g *guarded, _ *httpapi.Access) { g.pubSubHost = silent.Addr().String() })
-	g.api.HurryOrders(100 * time.Millisecond)
+	s := &stalled{server, l, make(chan struct{})}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.carry(conn)
+		}
+	}()
+	return s
+}
+
+func (s *stalled) carry(conn net.Conn) {
+	defer conn.Close()
+	<-s.released
+	far, err := net.Dial("tcp", s.server)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	go io.Copy(far, conn)
+	io.Copy(conn, far)
+}
+
+// F-INT-01: an order that Pub/Sub does not take is 503 with a time to wait. When Pub/Sub is back and
+// the order was sent again, there is one.
+func TestOrders_SurviveThatPubSubDoesNotAnswer(t *testing.T) {
+	var wire *stalled
+	g := newGuarded(t, httpapi.MetricsOpen, func(g *guarded, _ *httpapi.Access) {
+		g.pubSubVia = func(server string) string { wire = stall(t, server); return wire.listener.Addr().String() }
+	})
+	hosts := g.clients.Config
+	hosts.PubSubHost = wire.server
+	near := *g.served
+	near.clients = emutest.Connect(t, hosts)
+	near.managed(manager.Config{})
+	token := g.token(asOperator)
+	g.api.HurryOrders(50 * time.Millisecond)
 	for range 2 {
-		p := g.posts(g.token(asOperator), "/api/v1/orders", anOrder, 503)
+		p := g.posts(token, "/api/v1/orders", anOrder, 503)
 		if p.header.Get("Retry-After") == "" || !strings.Contains(p.problem.Detail, "send the same order again") {
 			t.Errorf("%v %s", p.header, p.text)
 		}
+	}
+	g.posts(token, "/api/v1/orders", strings.Replace(anOrder, "1.5", "2.5", 1), 409) // the first may be on its way
+	close(wire.released)
+	g.api.HurryOrders(5 * time.Second)
+	g.posts(token, "/api/v1/orders", anOrder, 202)
+	g.asks(token, "GET", "/api/v1/orders/O-17", "", 200, `"revision":1`)
+	if events := g.events("O-17"); len(events) != 1 {
+		t.Errorf("events %q", events)
 	}
 }

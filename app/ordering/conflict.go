@@ -58,8 +58,8 @@ func differences(o domain.Order, req domain.OrderRequest) (fields []Difference) 
 	add(o.RequesterID != req.RequesterID, "requesterId", quoted(o.RequesterID))
 	add(o.Priority != req.Priority, "priority", o.Priority.String())
 	add(o.ProductType != req.ProductType, "productType", quoted(o.ProductType))
-	add(place(o.Pickup) != place(req.Pickup), "pickupLocation", place(o.Pickup))
-	add(o.Delivery != req.Delivery, "deliveryLocation", place(&o.Delivery))
+	add(point(o.Pickup) != point(req.Pickup), "pickupLocation", point(o.Pickup))
+	add(o.Delivery != req.Delivery, "deliveryLocation", point(&o.Delivery))
 	add(o.WeightKg != req.WeightKg, "packageWeightKg", fmt.Sprint(o.WeightKg))
 	add(o.ColdChain != req.ColdChain, "requiresColdChain", fmt.Sprint(o.ColdChain))
 	// A time that the request leaves out is not compared: the order has one that follows from
@@ -76,7 +76,7 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-func place(p *domain.Position) string {
+func point(p *domain.Position) string {
 	if p == nil {
 		return "left out"
 	}

@@ -61,12 +61,12 @@ func (e *UnansweredError) Error() string {
 // Unwrap returns Pub/Sub's error.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
-// Place publishes an order for its requester, whom sender names, and waits until Pub/Sub has it.
+// Take publishes an order for its requester, whom sender names, and waits until Pub/Sub has it.
 // An order that is known already is not published again; one with other content is a
 // *ConflictError.
 //
 // Cost: 1 RPC, 1 read; Pub/Sub, 1 RPC shared with other orders of the moment.
-func (d *Desk) Place(ctx context.Context, req domain.OrderRequest, sender string) error {
+func (d *Desk) Take(ctx context.Context, req domain.OrderRequest, sender string) error {
 	known, err := d.store.Order(ctx, req.ID)
 	if err == nil {
 		return conflict(known, req)
@@ -101,12 +101,12 @@ func (d *Desk) Place(ctx context.Context, req domain.OrderRequest, sender string
 	return nil
 }
 
-// Settle waits a moment for the document of an order that was just sent, and reports whether it is
+// Await waits a moment for the document of an order that was just sent, and reports whether it is
 // there. For other orders it does nothing. So whoever was told that an order is taken can read and
 // change it.
 //
 // Cost: 1 RPC and 1 read every applyEvery until the document is there.
-func (d *Desk) Settle(ctx context.Context, id domain.OrderID) bool {
+func (d *Desk) Await(ctx context.Context, id domain.OrderID) bool {
 	if !d.recent.has(id) {
 		return false
 	}
