@@ -30,6 +30,7 @@ var layers = []layer{
 	{"lock", "leases with fencing tokens, useful on its own", nil},
 	{"solver", "pickup-and-delivery planning, useful on its own", []string{"domain"}},
 	{"proto", "the wire format and its generated code", nil},
+	{"api", "the AsyncAPI document and its rules, for other makers", nil},
 	{"emulator", "embedded Firestore and Pub/Sub servers for tests", nil},
 	{"deploy", "Terraform, manifests, indexes, dashboards, alerts", nil},
 	{"policy", "the fleet's rules, pure", []string{"domain"}},
@@ -39,12 +40,12 @@ var layers = []layer{
 	{"app", "the use cases", []string{"domain", "policy", "lock", "solver", "internal", "adapters"}},
 	{"httpapi", "the HTTP API over the use cases", []string{"domain", "policy", "lock", "internal", "adapters", "app"}},
 	{"sim", "simulated fleet, dev run, fault injection, invariant checker", []string{
-		"domain", "policy", "lock", "solver", "proto", "emulator", "deploy", "internal", "adapters", "app", "httpapi",
+		"domain", "policy", "lock", "solver", "proto", "api", "emulator", "deploy", "internal", "adapters", "app", "httpapi",
 	}},
 	{"conformance", "suites that prove the embedded servers and the lock", []string{"lock", "emulator"}},
 	{"docs", "documents, and the tests that keep them true", nil},
 	{"cmd", "the binaries: flags and wiring", []string{
-		"domain", "policy", "lock", "solver", "emulator", "deploy", "internal", "adapters", "app", "httpapi", "sim",
+		"domain", "policy", "lock", "solver", "api", "emulator", "deploy", "internal", "adapters", "app", "httpapi", "sim",
 	}},
 	{"bench", "measurements and comparisons", []string{
 		"domain", "policy", "lock", "solver", "emulator", "deploy", "internal", "adapters", "app", "httpapi", "sim",

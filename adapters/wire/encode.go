@@ -20,7 +20,11 @@ func EncodeDecision(d domain.Decision, f Format) (data []byte, attrs map[string]
 	return marshal(kindDecision, decisionToProto(d), f)
 }
 
-// EncodeCommand writes a MissionCommand message.
+// EncodeCommand writes a MissionCommand message, with the drone in an attribute.
 func EncodeCommand(c domain.Command, f Format) (data []byte, attrs map[string]string, err error) {
-	return marshal(kindCommand, commandToProto(c), f)
+	data, attrs, err = marshal(kindCommand, commandToProto(c), f)
+	if err == nil {
+		attrs[AttrDrone] = string(c.Mission.DroneID)
+	}
+	return data, attrs, err
 }

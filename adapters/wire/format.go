@@ -27,6 +27,9 @@ const AttrContentType = "content-type"
 // tell who published.
 const AttrSender = "dronefleet-sender"
 
+// AttrDrone is the drone that a command is for, so that a subscription can filter by it.
+const AttrDrone = "dronefleet-drone"
+
 const (
 	contentTypeProtobuf = "application/protobuf"
 	contentTypeJSON     = "application/json"

@@ -408,3 +408,13 @@ func TestDecodeSnapshot_RefusesAFlightWithoutDroneOrMission(t *testing.T) {
 		}
 	}
 }
+
+// F-DOC-13: a subscription can filter commands by their drone.
+func TestEncodeCommand_NamesTheDroneInAnAttribute(t *testing.T) {
+	for _, format := range []wire.Format{wire.Protobuf, wire.JSON} {
+		_, attrs, err := wire.EncodeCommand(domain.Command{Mission: domain.Mission{ID: "M-1", DroneID: "DRONE-1"}, Revoke: true}, format)
+		if err != nil || attrs[wire.AttrDrone] != "DRONE-1" {
+			t.Errorf("%s: attributes %v, %v", format, attrs, err)
+		}
+	}
+}

@@ -4,5 +4,7 @@
 //	<!-- begin generated: NAME -->
 //	<!-- end generated: NAME -->
 //
+// or, in YAML, "# begin generated: NAME" and "# end generated: NAME".
+//
 // It is for tests and the gate, and imports nothing of the fleet.
 package docgen

@@ -14,7 +14,7 @@ func Hold(document string, sections map[string]string, update bool, command stri
 	if err != nil {
 		return err
 	}
-	fresh, err := fill(string(text), sections)
+	fresh, err := fill(document, string(text), sections)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", document, err)
@@ -26,19 +26,30 @@ func Hold(document string, sections map[string]string, update bool, command stri
 	return fmt.Errorf("%s is stale; run %s", document, command)
 }
 
+// mark is the line that begins or ends a section, with the blank line between it and the section.
+// A section of YAML is indented as its marks are.
+func mark(document, edge, name string) (line, blank string) {
+	if strings.HasSuffix(document, ".yaml") {
+		return "# " + edge + " generated: " + name + "\n", ""
+	}
+	return "<!-- " + edge + " generated: " + name + " -->\n", "\n"
+}
+
 // fill replaces what stands between each pair of marks.
-func fill(text string, sections map[string]string) (string, error) {
-	if n := strings.Count(text, "<!-- begin generated: "); n != len(sections) {
+func fill(document, text string, sections map[string]string) (string, error) {
+	if n := strings.Count(text, " begin generated: "); n != len(sections) {
 		return "", fmt.Errorf("it has %d generated sections, want %d", n, len(sections))
 	}
 	for name, section := range sections {
-		begin, end := "<!-- begin generated: "+name+" -->\n", "<!-- end generated: "+name+" -->\n"
+		begin, blank := mark(document, "begin", name)
+		end, _ := mark(document, "end", name)
 		before, rest, found := strings.Cut(text, begin)
 		_, after, ended := strings.Cut(rest, end)
 		if !found || !ended {
 			return "", fmt.Errorf("it needs a section between %q and %q", begin, end)
 		}
-		text = before + begin + "\n" + section + "\n" + end + after
+		indent := before[strings.LastIndexByte(before, '\n')+1:]
+		text = before + begin + blank + section + blank + indent + end + after
 	}
 	return text, nil
 }

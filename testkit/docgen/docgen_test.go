@@ -29,6 +29,17 @@ func TestHold(t *testing.T) {
 	if want := "head\n<!-- begin generated: a -->\n\nnew\n\n<!-- end generated: a -->\ntail\n"; err != nil || string(text) != want {
 		t.Errorf("the document is %q (%v)", text, err)
 	}
+	inYAML := filepath.Join(t.TempDir(), "page.yaml")
+	if err := os.WriteFile(inYAML, []byte("k:\n  # begin generated: a\n  old: 1\n  # end generated: a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Hold(inYAML, map[string]string{"a": "  new: 1\n"}, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	text, err = os.ReadFile(inYAML)
+	if want := "k:\n  # begin generated: a\n  new: 1\n  # end generated: a\n"; err != nil || string(text) != want {
+		t.Errorf("the document is %q (%v)", text, err)
+	}
 	for name, sections := range map[string]map[string]string{
 		"one too few":  {},
 		"one too many": {"a": "", "b": ""},
