@@ -72,6 +72,7 @@ var restrictions = []struct {
 	{"adapters/firestoretx", []string{"domain", "policy", "lock"}},
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/restart", "internal/shutdown"}},
 	{"app/gateway", []string{"domain", "adapters/dronelink", "adapters/pubsubio", "adapters/wire"}},
+	{"app/apikeys", []string{"domain", "adapters/firestoretx"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},
 	{"app/learning", []string{"domain", "policy"}},
 	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter", "internal/restart"}},

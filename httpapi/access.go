@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/dronefleet/dronefleet/app/apikeys"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/identity"
 )
@@ -18,13 +19,20 @@ import (
 // no limit.
 func (a *API) guard(e endpoint, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		budget, address := ratelimit.Reads, a.payerOf(r, identity.Caller{})
+		if e.budget() == ratelimit.Commands {
+			budget = ratelimit.Commands
+		}
+		// Each guess at a key costs a read.
+		if key := a.keyOf(r); key != "" && !a.keys.Knows(key) {
+			if wait := a.access.Limiter.Wait(address.Caller, budget); wait > 0 {
+				a.limit(w, r, address.name, budget, wait)
+				return
+			}
+		}
 		caller, err := a.admit(e, w, r)
 		if err != nil {
-			budget := ratelimit.Reads
-			if e.budget() == ratelimit.Commands {
-				budget = ratelimit.Commands
-			}
-			a.pass(w, r, a.payerOf(r, identity.Caller{}), budget, a.rejecting(err))
+			a.pass(w, r, address, budget, a.rejecting(err))
 			return
 		}
 		a.pass(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), a.payerOf(r, caller), e.budget(), h)
@@ -43,14 +51,15 @@ func (a *API) rejecting(err error) http.Handler {
 
 // admit identifies the caller and checks its role.
 func (a *API) admit(e endpoint, w http.ResponseWriter, r *http.Request) (identity.Caller, error) {
+	open := a.access.open() && a.keyOf(r) == ""
 	switch {
 	case e.path == healthPath:
 		return identity.Anybody(), nil
 	case e.role == "":
 		return identity.Anybody(), a.checkPage(r)
-	case a.access.open() && e.role != identity.Viewer:
-		return identity.Caller{}, problem(http.StatusForbidden, "changes require authentication; set --oidc-issuer, or use the command statemanager")
-	case a.access.open():
+	case open && e.role != identity.Viewer:
+		return identity.Caller{}, problem(http.StatusForbidden, "changes require authentication; send an API key, set --oidc-issuer, or use the command statemanager")
+	case open:
 		return identity.Anybody(), a.checkPage(r)
 	}
 	caller, err := a.identify(w, r)
@@ -59,10 +68,15 @@ func (a *API) admit(e endpoint, w http.ResponseWriter, r *http.Request) (identit
 		p.headers = map[string]string{authenticate: challenge("invalid_token", refused.Reason)}
 		return identity.Caller{}, p
 	}
+	if refused, is := errors.AsType[*apikeys.InvalidError](err); is {
+		p := a.unauthorized("%s", refused)
+		p.headers = map[string]string{authenticate: challenge("invalid_token", refused.Reason)}
+		return identity.Caller{}, p
+	}
 	if err != nil {
 		return identity.Caller{}, err
 	}
-	if caller.Method != identity.Token { // the browser adds the credentials, whatever page asks
+	if caller.Method != identity.Token && caller.Method != identity.Key { // the browser adds the credentials, whatever page asks
 		if err := cmp.Or(a.checkOrigin(r), a.checkPage(r)); err != nil {
 			return identity.Caller{}, err
 		}
@@ -75,10 +89,14 @@ func (a *API) admit(e endpoint, w http.ResponseWriter, r *http.Request) (identit
 	return caller, nil
 }
 
-// identify verifies the credentials of a request: the proxy's, a token, or a session,
-// which is renewed when that is due. An assertion of the proxy comes first, because the
-// header Authorization may be meant for the proxy.
+// identify verifies the credentials of a request: an API key, the proxy's, a token, or a
+// session, which is renewed when that is due. An assertion of the proxy comes before a token,
+// because the header Authorization may be meant for the proxy; a key cannot be.
 func (a *API) identify(w http.ResponseWriter, r *http.Request) (identity.Caller, error) {
+	if key := a.keyOf(r); key != "" {
+		k, err := a.keys.Check(r.Context(), key)
+		return identity.OfKey(k, func(ctx context.Context) error { return a.keys.Recheck(ctx, k) }), err
+	}
 	if assertions := r.Header.Values(assertion); a.access.IAP != nil && (len(assertions) > 0 || a.access.Verifier == nil) {
 		if len(assertions) != 1 {
 			return identity.Caller{}, a.unauthorized("authentication required: the request has not come through the Identity-Aware Proxy; use its address")
@@ -95,10 +113,26 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (identity.Caller,
 		}
 	}
 	token, err := a.bearer(r.Header)
-	if err != nil {
+	switch {
+	case err != nil:
 		return identity.Caller{}, err
+	case a.access.Verifier == nil:
+		return identity.Caller{}, a.unauthorized("the bearer token is not an API key, which begins with %s; send %s", apikeys.Prefix, a.tokens())
 	}
 	return a.access.Verifier.Identify(r.Context(), token)
+}
+
+// keyOf is the API key of a request; empty if it has none or keys are not accepted.
+func (a *API) keyOf(r *http.Request) string {
+	values := r.Header.Values("Authorization")
+	if a.keys == nil || len(values) != 1 {
+		return ""
+	}
+	token, err := a.bearer(r.Header)
+	if err != nil || !apikeys.Is(token) {
+		return ""
+	}
+	return token
 }
 
 // assertion is the header of Google's Identity-Aware Proxy.
@@ -120,7 +154,7 @@ func (a *API) unauthorized(format string, args ...any) *Problem {
 func (a *API) bearer(h http.Header) (string, error) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
-		return "", a.unauthorized("authentication required; send one header \"Authorization: Bearer TOKEN\" with a token of the OpenID Connect issuer")
+		return "", a.unauthorized("authentication required; send one header \"Authorization: Bearer TOKEN\" with %s", a.tokens())
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	token = strings.TrimSpace(token)
@@ -128,6 +162,17 @@ func (a *API) bearer(h http.Header) (string, error) {
 		return "", a.unauthorized("the header Authorization has no bearer token; send \"Authorization: Bearer TOKEN\"")
 	}
 	return token, nil
+}
+
+// tokens says which bearer tokens are accepted.
+func (a *API) tokens() string {
+	switch {
+	case a.access.Verifier == nil:
+		return "an API key"
+	case a.keys == nil:
+		return "a token of the OpenID Connect issuer"
+	}
+	return "a token of the OpenID Connect issuer or an API key"
 }
 
 // authenticate is the header that holds a challenge.

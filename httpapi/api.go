@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/apikeys"
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/app/ordering"
@@ -59,6 +60,7 @@ type API struct {
 	handler  http.Handler
 	ready    *readiness
 	access   Access
+	keys     *apikeys.Checker // nil if no keys are accepted
 	operator operator.Commands
 	orders   *ordering.Desk
 	waits    waits

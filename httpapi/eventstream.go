@@ -48,7 +48,9 @@ type eventStream struct {
 	// streaming ends when the server stops.
 	streaming context.Context
 	// until is when the viewer's credentials end; zero for never.
-	until   time.Time
+	until time.Time
+	// still, if set, returns an error once the credentials have ended before that.
+	still   func(context.Context) error
 	control *http.ResponseController
 	out     *bufio.Writer
 	log     *slog.Logger
@@ -85,6 +87,12 @@ func (s *eventStream) run(connection context.Context) error {
 		}
 		if !s.until.IsZero() && !time.Now().Before(s.until) {
 			return nil
+		}
+		if s.still != nil {
+			// Credentials that cannot be checked end the stream too: the viewer may come back.
+			if err := s.still(connection); err != nil {
+				return err
+			}
 		}
 		update := live.Update{}
 		select {

@@ -48,7 +48,7 @@ func describe(table []endpoint) ([]byte, error) {
 		"components": schema{
 			"schemas":         s.named,
 			"responses":       schema{"Problem": problem},
-			"securitySchemes": schema{"bearer": schema{"type": "http", "scheme": "bearer", "description": "A token of the OpenID Connect issuer, if the State Manager has one (--oidc-issuer)."}},
+			"securitySchemes": schema{"bearer": schema{"type": "http", "scheme": "bearer", "description": "A token of the OpenID Connect issuer, if the State Manager has one (--oidc-issuer), or an API key."}},
 		},
 	})
 }
@@ -66,6 +66,9 @@ func (e endpoint) operation(s *schemas) schema {
 	if e.role != "" {
 		operation["security"] = []schema{{"bearer": []string{}}}
 		operation["description"] = "Needs the role " + string(e.role) + "."
+		if e.requesters {
+			operation["description"] = "Needs the role " + string(e.role) + " or requester."
+		}
 	}
 	if parameters := e.describeParameters(); len(parameters) > 0 {
 		operation["parameters"] = parameters

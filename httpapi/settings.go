@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
-// Access says who may call what. The zero value requires no credentials and allows no
-// changes: a change must name who made it.
+// Access says who may call what. The zero value requires no credentials to read, and an
+// API key to change: a change must name who made it.
 type Access struct {
 	// Verifier, if set, makes every path require a bearer token: a viewer's to
 	// read, an operator's to change. /healthz and /readyz stay open; Metrics says who
@@ -23,6 +23,8 @@ type Access struct {
 	// IAP, if set, accepts the assertions of Google's Identity-Aware Proxy. Beside a
 	// Verifier either will do.
 	IAP *identity.Verifier
+	// APIKeys says what API keys are for; "" is KeysAccepted.
+	APIKeys KeyAccess
 	// Metrics is who may read /metrics.
 	Metrics MetricsAccess
 	// Limiter bounds what each caller may ask; nil for no limits.
@@ -37,7 +39,18 @@ type Access struct {
 }
 
 // open reports whether no credentials are required.
-func (a Access) open() bool { return a.Verifier == nil && a.IAP == nil }
+func (a Access) open() bool {
+	return a.Verifier == nil && a.IAP == nil && a.APIKeys != KeysRequired
+}
+
+// KeyAccess says what API keys are for.
+type KeyAccess string
+
+const (
+	KeysAccepted KeyAccess = "accept"  // a request may have one; the default
+	KeysRequired KeyAccess = "require" // as accept, and a request without any credentials is refused
+	KeysOff      KeyAccess = "off"     // no key is accepted
+)
 
 // MetricsAccess is who may read /metrics.
 type MetricsAccess string

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dronefleet/dronefleet/app/apikeys"
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/app/ordering"
@@ -23,6 +24,9 @@ import (
 // New returns the API of a State Manager; see Listener.Serve.
 func New(cfg Config) *API {
 	a := newAPI(cfg)
+	if cfg.Store != nil && cfg.Access.APIKeys != KeysOff {
+		a.keys = apikeys.New(apikeys.Config{Store: cfg.Store, Now: cfg.Store.Now, RecordUse: true, Log: cfg.Log})
+	}
 	a.table = a.fleetEndpoints()
 	a.document = sync.OnceValues(func() ([]byte, error) { return describe(a.described()) })
 	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.signInEndpoints(), a.described()))

@@ -106,7 +106,7 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 			return
 		}
 		defer viewer.Leave()
-		s := &eventStream{feed: a.feed, viewer: viewer, streaming: streaming, until: callerOf(ctx).Until, control: http.NewResponseController(w), out: bufio.NewWriter(w), log: a.log}
+		s := &eventStream{feed: a.feed, viewer: viewer, streaming: streaming, until: callerOf(ctx).Until, still: callerOf(ctx).Still, control: http.NewResponseController(w), out: bufio.NewWriter(w), log: a.log}
 		if err := s.run(connection); err != nil {
 			a.log.DebugContext(connection, "stream ended", slog.Any("err", err))
 		}

@@ -153,6 +153,30 @@ func OfAlertAck(a domain.AlertAck) AlertAck {
 	return AlertAck{a.ID, a.By, moment(a.At), a.Reason}
 }
 
+// APIKey is an API key, without its text.
+type APIKey struct {
+	ID         string         `json:"id"`
+	Role       domain.KeyRole `json:"role"`
+	Subject    string         `json:"subject,omitempty"`
+	Ended      string         `json:"ended,omitempty"`
+	CreatedAt  Time           `json:"createdAt,omitempty"`
+	CreatedBy  string         `json:"createdBy"`
+	Why        string         `json:"why"`
+	ExpiresAt  Time           `json:"expiresAt,omitempty"`
+	RevokedAt  Time           `json:"revokedAt,omitempty"`
+	RevokedBy  string         `json:"revokedBy,omitempty"`
+	RevokedWhy string         `json:"revokedWhy,omitempty"`
+	LastUsedAt Time           `json:"lastUsedAt,omitempty"`
+}
+
+// OfAPIKey is the JSON form of an API key at a time.
+func OfAPIKey(k domain.APIKey, now time.Time) APIKey {
+	return APIKey{
+		ID: k.Hash, Role: k.Role, Subject: k.Subject, Ended: k.Ended(now), CreatedAt: moment(k.CreatedAt), CreatedBy: k.CreatedBy, Why: k.Why, ExpiresAt: moment(k.ExpiresAt),
+		RevokedAt: moment(k.RevokedAt), RevokedBy: k.RevokedBy, RevokedWhy: k.RevokedWhy, LastUsedAt: moment(k.LastUsedAt),
+	}
+}
+
 // Order is an order.
 type Order struct {
 	ID                domain.OrderID     `json:"id"`

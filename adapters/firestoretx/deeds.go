@@ -21,12 +21,14 @@ type Deeds struct {
 	Replays     []domain.Replay
 	LockBreaks  []domain.LockBreak
 	AlertAcks   []domain.AlertAck
+	KeysMade    []domain.APIKey
+	KeysRevoked []domain.APIKey
 	Malformed   []error // documents that cannot be decoded and are left out
 }
 
 // DeedsOf reads what a person did from one time until another.
 //
-// Cost: 7 RPCs; a read for each event and change of a place of the period, and for each of the
+// Cost: 9 RPCs; a read for each event and change of a place of the period, and for each of the
 // person's other records. Where events are sharded, 1 RPC more, and a read for each event of the
 // person.
 func (s *Store) DeedsOf(ctx context.Context, name string, from, to time.Time) (d Deeds, err error) {
@@ -39,6 +41,8 @@ func (s *Store) DeedsOf(ctx context.Context, name string, from, to time.Time) (d
 		every(ctx, p, &d.Replays, Replays, "replayedBy", replayCodec, func(r domain.Replay) time.Time { return r.ReplayedAt }),
 		every(ctx, p, &d.LockBreaks, LockBreaks, "brokenBy", lockBreakCodec, func(b domain.LockBreak) time.Time { return b.BrokenAt }),
 		every(ctx, p, &d.AlertAcks, AlertAcks, "by", alertAckCodec, func(a domain.AlertAck) time.Time { return a.At }),
+		every(ctx, p, &d.KeysMade, Keys, "createdBy", keyCodec, func(k domain.APIKey) time.Time { return k.CreatedAt }),
+		every(ctx, p, &d.KeysRevoked, Keys, "revokedBy", keyCodec, func(k domain.APIKey) time.Time { return k.RevokedAt }),
 	)
 	return d, wrap(err, "deeds of %s", name)
 }

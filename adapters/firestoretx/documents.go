@@ -28,9 +28,12 @@ const (
 	DroneTypes   = "droneTypes"
 	Maintenance  = "maintenance"
 	Refusals     = "refusals"
+	Keys         = "keys"
 
 	// expireAt is the field TTL policies delete by.
 	expireAt = "expireAt"
+	// keyLastUsed is when an API key was used.
+	keyLastUsed = "lastUsedAt"
 	// eventShard spreads the events of large fleets, see Config.EventShards.
 	eventShard = "shard"
 	// missionRevision on a drone repeats its mission's revision, so that the
@@ -462,6 +465,20 @@ var lockBreakCodec = codec[domain.LockBreak]{
 	instant("brokenAt", func(b *domain.LockBreak) *time.Time { return &b.BrokenAt }),
 	text("brokenBy", func(b *domain.LockBreak) *string { return &b.BrokenBy }),
 	text("why", func(b *domain.LockBreak) *string { return &b.Why }),
+}
+
+var keyCodec = codec[domain.APIKey]{
+	key(func(k *domain.APIKey) *string { return &k.Hash }),
+	text("role", func(k *domain.APIKey) *domain.KeyRole { return &k.Role }),
+	text("subject", func(k *domain.APIKey) *string { return &k.Subject }),
+	instant("createdAt", func(k *domain.APIKey) *time.Time { return &k.CreatedAt }),
+	text("createdBy", func(k *domain.APIKey) *string { return &k.CreatedBy }),
+	text("why", func(k *domain.APIKey) *string { return &k.Why }),
+	instant("expiresAt", func(k *domain.APIKey) *time.Time { return &k.ExpiresAt }),
+	instant("revokedAt", func(k *domain.APIKey) *time.Time { return &k.RevokedAt }),
+	text("revokedBy", func(k *domain.APIKey) *string { return &k.RevokedBy }),
+	text("revokedWhy", func(k *domain.APIKey) *string { return &k.RevokedWhy }),
+	instant(keyLastUsed, func(k *domain.APIKey) *time.Time { return &k.LastUsedAt }),
 }
 
 var alertAckCodec = codec[domain.AlertAck]{

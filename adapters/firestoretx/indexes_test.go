@@ -28,7 +28,7 @@ type indexConfig struct {
 // stay below.
 var audited = map[string][]string{
 	Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime", "endTime"}, Orders: {"createdAt", "deadline", "deliveredAt"},
-	Maintenance: {"at"}, Discards: {"discardedAt"}, Replays: {"replayedAt"}, Refusals: {"refusedAt"}, PlaceChanges: {"changedAt"}, LockBreaks: {"brokenAt"}, AlertAcks: {"at"},
+	Maintenance: {"at"}, Discards: {"discardedAt"}, Replays: {"replayedAt"}, Refusals: {"refusedAt"}, PlaceChanges: {"changedAt"}, LockBreaks: {"brokenAt"}, AlertAcks: {"at"}, Keys: {"createdAt", "revokedAt"},
 }
 
 // F-DOC-03, F-AUD-03, F-AUD-04, F-AUD-16: the index configurations name existing fields and exempt
@@ -60,7 +60,7 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false},
 		Learned: fieldsOf(travelCodec), DroneTypes: fieldsOf(droneTypeCodec), Maintenance: fieldsOf(maintenanceCodec),
 		Refusals: fieldsOf(refusalCodec), PlaceChanges: fieldsOf(placeChangeCodec),
-		LockBreaks: fieldsOf(lockBreakCodec), AlertAcks: fieldsOf(alertAckCodec),
+		LockBreaks: fieldsOf(lockBreakCodec), AlertAcks: fieldsOf(alertAckCodec), Keys: fieldsOf(keyCodec),
 	}
 	maps.Copy(fields[Learned], fieldsOf(demandCodec))
 	fields[Drones][missionRevision] = false
@@ -76,6 +76,7 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 	checkCollectionsExempt(t, PlaceChanges, placeChangeCodec, exempt)
 	checkCollectionsExempt(t, LockBreaks, lockBreakCodec, exempt)
 	checkCollectionsExempt(t, AlertAcks, alertAckCodec, exempt)
+	checkCollectionsExempt(t, Keys, keyCodec, exempt)
 	for collection, names := range fields {
 		for name, holdsTime := range names {
 			rises := holdsTime || slices.Contains([]string{"fence", "messageId", "replayOf", "flightSeconds", "landings"}, name) // F-REG-13

@@ -31,7 +31,7 @@ type PersonJSON struct {
 }
 
 // PersonStory tells what a person did in a period: changes of drones, orders, missions and places,
-// maintenance, dead letters, broken locks and acknowledged alerts. A zero end is now, and a zero
+// maintenance, dead letters, broken locks, acknowledged alerts and API keys. A zero end is now, and a zero
 // begin is a day before the end.
 //
 // Cost: see firestoretx.Store.DeedsOf.
@@ -76,6 +76,12 @@ func (c Commands) PersonStory(ctx context.Context, name string, from, to time.Ti
 	}
 	for _, a := range d.AlertAcks {
 		p.add(a.At, fmt.Sprintf("alert %s: acknowledged", a.ID), a.Reason, "")
+	}
+	for _, k := range d.KeysMade {
+		p.add(k.CreatedAt, fmt.Sprintf("%s: made for role %s, expires %s", k.Name(), k.Role, k.ExpiresAt.UTC().Format(time.RFC3339)), k.Why, "")
+	}
+	for _, k := range d.KeysRevoked {
+		p.add(k.RevokedAt, k.Name()+": revoked", k.RevokedWhy, "")
 	}
 	slices.SortStableFunc(p.Steps, func(a, b StepJSON) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	return p, nil

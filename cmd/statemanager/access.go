@@ -14,7 +14,7 @@ import (
 
 // access holds the flags that say who may use the HTTP API.
 type access struct {
-	OIDCIssuer       string                `help:"OpenID Connect issuer whose tokens the HTTP API requires; if empty, it requires none and is read-only." placeholder:"URL" name:"oidc-issuer"`
+	OIDCIssuer       string                `help:"OpenID Connect issuer whose tokens the HTTP API accepts; without it and iap-audience, reading needs no credentials and changing needs an API key." placeholder:"URL" name:"oidc-issuer"`
 	OIDCAudience     []string              `help:"Accepted token audiences." placeholder:"NAME" name:"oidc-audience"`
 	OIDCViewer       []identity.Grant      `help:"Who of oidc-issuer may read: CLAIM=VALUE, or * for everyone with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
 	OIDCAuditor      []identity.Grant      `help:"Who of oidc-issuer may read and never change anything, not even as an operator, as in oidc-viewer." placeholder:"GRANT" name:"oidc-auditor"`
@@ -32,6 +32,7 @@ type access struct {
 	IAPOperator      []identity.Grant      `help:"Who may also change things through the proxy, as in oidc-operator." placeholder:"GRANT" name:"iap-operator"`
 	IAPRequester     []identity.Grant      `help:"Who may order through the proxy, as in oidc-requester." placeholder:"GRANT" name:"iap-requester"`
 	RequesterClaim   string                `help:"Claim of a token that holds the requester's id; dots lead into nested claims, as in gcip.requester." default:"requester" placeholder:"CLAIM" name:"requester-claim"`
+	APIKeys          httpapi.KeyAccess     `help:"What API keys are for: accept them beside other credentials, require one where there are no others, or off." enum:"accept,require,off" default:"accept" name:"api-keys"`
 	RateReads        float64               `help:"Reads that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"20" check:"min 0 max 100000" name:"rate-reads"`
 	RateCommands     float64               `help:"Commands that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"2" check:"min 0 max 100000" name:"rate-commands"`
 	MaxStreams       int                   `help:"Streams that each caller may have open. 0 means no limit." default:"20" check:"min 0 max 100000" name:"max-streams"`
@@ -45,7 +46,7 @@ type access struct {
 // check refuses an API that nobody can use, or that is open by mistake.
 func (a *access) check(r *config.Refuser, addr string) {
 	a.checkSignIn(r)
-	if a.OIDCIssuer == "" && a.IAPAudience == "" {
+	if a.OIDCIssuer == "" && a.IAPAudience == "" && a.APIKeys != httpapi.KeysRequired {
 		a.checkOpen(r, addr)
 		return
 	}
@@ -59,7 +60,7 @@ func (a *access) check(r *config.Refuser, addr string) {
 	}
 	a.checkGrants(r)
 	if a.InsecureHTTP {
-		r.Refuse("insecure-http", "allows access without credentials, but oidc-issuer or iap-audience requires them; give only one")
+		r.Refuse("insecure-http", "allows access without credentials, but oidc-issuer, iap-audience or api-keys requires them; give only one")
 	}
 }
 
@@ -129,10 +130,10 @@ func (a *access) checkSignIn(r *config.Refuser) {
 func (a *access) checkOpen(r *config.Refuser, addr string) {
 	a.checkGrants(r)
 	if a.MetricsAccess == httpapi.MetricsViewer {
-		r.Refuse("metrics-access", "requires oidc-issuer or iap-audience; give one")
+		r.Refuse("metrics-access", "requires oidc-issuer, iap-audience or --api-keys=require; give one")
 	}
 	if err := httpapi.CheckOpenAddress(addr); err != nil && !a.InsecureHTTP {
-		r.Refuse("http-addr", "%s, or --oidc-issuer", err)
+		r.Refuse("http-addr", "%s, or --oidc-issuer, or --api-keys=require", err)
 	}
 }
 
@@ -140,7 +141,7 @@ func (a *access) checkOpen(r *config.Refuser, addr string) {
 // only requests with tokens fail.
 func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, error) {
 	access := httpapi.Access{
-		Metrics: a.MetricsAccess, Hosts: a.HTTPHosts, Proxies: a.TrustedProxies, Origins: a.CORSOrigins,
+		APIKeys: a.APIKeys, Metrics: a.MetricsAccess, Hosts: a.HTTPHosts, Proxies: a.TrustedProxies, Origins: a.CORSOrigins,
 		Limiter: ratelimit.New(ratelimit.Config{Reads: a.RateReads, Commands: a.RateCommands, Streams: a.MaxStreams}, time.Now),
 	}
 	cfg := identity.Config{

@@ -20,6 +20,7 @@ type grammar struct {
 	Audit       auditCommand       `cmd:"" help:"Print the history of one drone, order, mission, decision, cycle, depot or warehouse."`
 	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard dead-lettered messages."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`
+	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
 	Locks       locksCommand       `cmd:"" help:"Show the locks that are held, and break them."`
 	Dev         movedCommand       `cmd:"" hidden:""`
 	Emulators   movedCommand       `cmd:"" hidden:""`

@@ -20,6 +20,9 @@ import (
 
 var updateDocument = flag.Bool("update", false, "rewrite the tables of docs/api.md")
 
+// noKeyRoute is why keys have no routes.
+const noKeyRoute = "none: a stolen session must not make access that outlives it"
+
 // routesOf says for each command which route of the API does the same. A command
 // without one has the reason instead.
 var routesOf = map[string]string{
@@ -43,6 +46,9 @@ var routesOf = map[string]string{
 	"drones maintain":     "POST /api/v1/drones/{id}/maintain",
 	"drones release":      "POST /api/v1/drones/{id}/release",
 	"drones show":         "GET /api/v1/drones/{id}",
+	"keys create":         noKeyRoute,
+	"keys list":           noKeyRoute,
+	"keys revoke":         noKeyRoute,
 	"locks break":         "POST /api/v1/locks/break",
 	"locks list":          "GET /api/v1/locks",
 	"locks show":          "GET /api/v1/locks/show",

@@ -67,6 +67,10 @@ locals {
     ["drones", "status"],
     ["events", "reason"],
     ["events", "time"], # not with event_shards, which keep events below 500 a second each
+    ["keys", "createdAt"],
+    ["keys", "createdBy"],
+    ["keys", "revokedAt"],
+    ["keys", "revokedBy"],
     ["learned", "speedKmh"],
     ["lockBreaks", "brokenAt"],
     ["lockBreaks", "brokenBy"],

@@ -55,6 +55,8 @@ var RisingFields = []Rising{
 	{"maintenance", "at", nil, ""},
 	{"lockBreaks", "brokenAt", nil, ""},
 	{"alertAcks", "at", nil, ""},
+	{"keys", "createdAt", nil, ""},
+	{"keys", "revokedAt", nil, ""},
 }
 
 // RisingTable renders the table of rising values.

@@ -93,7 +93,13 @@ func bucket(perSecond float64) *rate.Limiter {
 
 // Take takes one request from a caller's budget, Reads or Commands. If that is used up,
 // it takes nothing and returns how long the caller must wait.
-func (l *Limiter) Take(who Caller, b Budget) (wait time.Duration) {
+func (l *Limiter) Take(who Caller, b Budget) (wait time.Duration) { return l.ask(who, b, 1) }
+
+// Wait is what Take would return, and takes nothing.
+func (l *Limiter) Wait(who Caller, b Budget) time.Duration { return l.ask(who, b, 0) }
+
+// ask takes up to one request from a caller's budget if there is one.
+func (l *Limiter) ask(who Caller, b Budget, n int) (wait time.Duration) {
 	if l == nil {
 		return 0
 	}
@@ -105,10 +111,11 @@ func (l *Limiter) Take(who Caller, b Budget) (wait time.Duration) {
 	if b == Commands {
 		from = c.commands
 	}
-	if from.AllowN(now, 1) {
+	missing := 1 - from.TokensAt(now)
+	if from.Limit() == rate.Inf || missing <= 0 {
+		from.AllowN(now, n)
 		return 0
 	}
-	missing := 1 - from.TokensAt(now)
 	return time.Duration(math.Ceil(min(missing/float64(from.Limit()), longestWait.Seconds()) * float64(time.Second)))
 }
 

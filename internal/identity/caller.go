@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -25,6 +26,8 @@ type Caller struct {
 	Method Method
 	// Until is when the proof ends.
 	Until time.Time
+	// Still, if set, returns an error once the proof has ended before that. Streams ask again.
+	Still func(context.Context) error
 	// Requester is whose orders a caller with the role Requester may see and change.
 	Requester string
 	roles     []Role
@@ -39,6 +42,7 @@ const (
 	Token    Method = "token"   // a bearer token
 	Session  Method = "session" // a browser that signed in at the issuer
 	IAP      Method = "iap"     // an assertion of Google's Identity-Aware Proxy
+	Key      Method = "key"     // an API key
 )
 
 // Roles are what the caller may do, the least first.
@@ -54,6 +58,22 @@ func (c Caller) Roles() (roles []Role) {
 // Anybody is the caller of a request that needs no credentials: a viewer without a
 // name.
 func Anybody() Caller { return Caller{Method: NoMethod, roles: []Role{Viewer}} }
+
+// OfKey is the caller with an API key, until still says that the key has ended.
+func OfKey(k domain.APIKey, still func(context.Context) error) Caller {
+	c := Caller{Name: k.Name(), ID: "key " + k.Hash, Method: Key, Until: k.ExpiresAt, Still: still}
+	switch k.Role {
+	case domain.KeyViewer:
+		c.roles = []Role{Viewer}
+	case domain.KeyOperator:
+		c.roles = []Role{Operator}
+	case domain.KeyRequester:
+		c.Requester, c.roles = k.Subject, []Role{Requester}
+	case domain.KeyDrone:
+		c.lacking = "the key of a drone only opens a gateway"
+	}
+	return c
+}
 
 // May reports whether the caller has a role. Operators and auditors are viewers too. An
 // auditor is never an operator or a requester, so that nobody audits their own changes.
