@@ -134,6 +134,16 @@ func (m Mission) StopsAhead() []Waypoint {
 	return ahead
 }
 
+// ExpectedAt is when the mission plans to deliver an order; zero if it does not.
+func (m Mission) ExpectedAt(id OrderID) time.Time {
+	for _, w := range m.Route {
+		if w.OrderID == id && w.Type == WaypointHospitalDelivery {
+			return w.ETA
+		}
+	}
+	return time.Time{}
+}
+
 // AwaitsAdded reports whether an amendment adds orders that the drone may still fly to.
 func (m Mission) AwaitsAdded() bool { return m.Amendment != nil && len(m.Amendment.AddedIDs) > 0 }
 

@@ -86,6 +86,13 @@ type OrderRequest struct {
 	Deadline  time.Time // zero: by priority
 }
 
+// OrderChange is what an order changes to. Nil fields stay.
+type OrderChange struct {
+	Priority *Priority
+	Deadline *time.Time
+	Delivery *Position
+}
+
 // Hash identifies the content of the request: two messages with the same hash
 // request the same thing. An absent time is hashed as absent, so that a redelivery
 // has the same hash at any time.

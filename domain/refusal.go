@@ -14,6 +14,9 @@ type Refusal struct {
 	Error       string
 	Bytes       int    // of the message's data
 	ReplayOf    string // the message that this one repeated
+	// OrderID and RequesterID are of a refused order, as far as they could be read.
+	OrderID     OrderID
+	RequesterID string
 
 	// Count is how many messages this record stands for, in the minute that begins at
 	// RefusedAt; 0 if it describes one.

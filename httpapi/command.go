@@ -31,7 +31,7 @@ func operates[T, B any, P interface {
 			c := &command{Commands: a.operator, id: r.id()}
 			c.By = callerOf(ctx).Name
 			done, err := do(ctx, c, r.body.(P))
-			attrs := append([]slog.Attr{slog.String("operator", c.By), slog.String("command", verbOf(r.path))}, c.notes...)
+			attrs := append([]slog.Attr{slog.String("operator", c.By), slog.String("command", verbOf(r.Method, r.path))}, c.notes...)
 			if err != nil {
 				attrs = append(attrs, slog.Any("err", err))
 			}
@@ -66,7 +66,13 @@ func after[D, J any](c *command, reason string, changed operator.Changed[D], err
 	return form(changed.Now), nil
 }
 
-// verbOf names the verb of a path: "orders hold" for /api/v1/orders/{id}/hold.
-func verbOf(path string) string {
+// verbOf names the verb of a route: "orders hold" for POST /api/v1/orders/{id}/hold.
+func verbOf(method, path string) string {
+	switch method + " " + path {
+	case "POST /api/v1/orders":
+		return "orders place"
+	case "PATCH /api/v1/orders/{id}":
+		return "orders change"
+	}
 	return strings.NewReplacer("/api/v1/", "", "/{id}/", " ", "/", " ").Replace(path)
 }

@@ -27,6 +27,7 @@ type endpoint struct {
 
 const (
 	get, post    = http.MethodGet, http.MethodPost
+	patch        = http.MethodPatch
 	viewer, oper = identity.Viewer, identity.Operator
 )
 

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/genproto/googleapis/type/latlng"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -21,6 +23,7 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
+	"github.com/dronefleet/dronefleet/testkit/identitytest"
 )
 
 // managed runs a State Manager beside an API.
@@ -296,4 +299,126 @@ func TestOrders_SurviveThatPubSubDoesNotAnswer(t *testing.T) {
 	if events := g.events("O-17"); len(events) != 1 {
 		t.Errorf("events %q", events)
 	}
+}
+
+// F-INT-04, F-INT-05: a requester reads, changes and cancels its own orders, and finds no others.
+func TestOrders_AreTheirRequestersOwn(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.exampleFleet()
+	g.managed(manager.Config{PlanUnregistered: true})
+	requester, operator := g.token(asRequester), g.token(asOperator)
+	own := strings.Replace(anOrder, "H1", "HOSPITAL-7", 1)
+	g.posts(requester, "/api/v1/orders", own, 202)
+	g.posts(operator, "/api/v1/orders", strings.Replace(anOrder, "O-17", "O-18", 1), 202)
+	g.asks(operator, "GET", "/api/v1/orders/O-18", "", 200, `"requesterId":"H1"`)
+
+	g.asks(requester, "GET", "/api/v1/orders/O-17", "", 200, `"summary":"it waits: no plan has been made since it came"`)
+	g.asks(requester, "GET", "/api/v1/orders/O-18", "", 404, "orders O-18: not found")
+	for query, want := range map[string]string{"": "O-17", "?requesterId=HOSPITAL-7": "O-17", "?requesterId=HOSPITAL-7&status=PENDING": "O-17"} {
+		if a := g.asks(requester, "GET", "/api/v1/orders"+query, "", 200, want); strings.Contains(a.body, "O-18") || strings.Contains(a.body, `"O1"`) {
+			t.Errorf("%q shows another's order: %s", query, a.body)
+		}
+	}
+	g.asks(requester, "GET", "/api/v1/orders?requesterId=H1", "", 403, "leave requesterId out")
+	if a := g.asks(operator, "GET", "/api/v1/orders?requesterId=H1", "", 200, "O-18"); strings.Contains(a.body, "O-17") {
+		t.Errorf("not narrowed: %s", a.body)
+	}
+
+	change := `{"reason": "theatre moved", "priority": "HIGH", "deadline": "2099-01-01T10:00:00Z", "deliveryLocation": {"lat": 48.87, "lon": 2.37}}`
+	g.sends("PATCH", requester, "/api/v1/orders/O-18", change, 404)
+	changed := g.sends("PATCH", requester, "/api/v1/orders/O-17", change, 200)
+	for _, part := range []string{`"priority":"HIGH"`, `"deadline":"2099-01-01T10:00:00Z"`, `"lat":48.87`, `"revision":2`, `"planningDepotId":"DEPOT-1"`} {
+		if !strings.Contains(changed.text, part) {
+			t.Errorf("changed to %s, lacks %s", changed.text, part)
+		}
+	}
+	if again := g.sends("PATCH", requester, "/api/v1/orders/O-17", change, 200); again.text != changed.text {
+		t.Errorf("again %s", again.text)
+	}
+	if events := g.events("O-17"); len(events) != 2 || !strings.Contains(events[1], "theatre moved (by subject ward-1); delivery at 48.870000,2.370000 instead of 48.860000,2.360000") {
+		t.Errorf("events %q", events)
+	}
+	for body, pointers := range map[string][]string{
+		`{"reason": "x"}`: {"/priority"},
+		`{"reason": "", "priority": "SOON", "deadline": "now", "deliveryLocation": {"lat": 91}}`: {"/deadline", "/deliveryLocation/lat", "/deliveryLocation/lon", "/priority", "/reason"},
+	} {
+		if p := g.sends("PATCH", requester, "/api/v1/orders/O-17", body, 400); !slices.Equal(p.pointers(), pointers) {
+			t.Errorf("%s: %s", body, p.text)
+		}
+	}
+	g.sends("PATCH", requester, "/api/v1/orders/O-17", `{"reason": "x", "deadline": "2020-01-01T10:00:00Z"}`, 409)
+	g.posts(requester, "/api/v1/orders", own, 202) // the first request again changes nothing
+
+	g.posts(requester, "/api/v1/orders/O-18/cancel", `{"reason": "x"}`, 404)
+	g.posts(requester, "/api/v1/orders/O-17/cancel", `{"reason": "patient transferred"}`, 200)
+	g.asks(requester, "GET", "/api/v1/orders/O-17", "", 200, `"summary":"cancelled"`)
+	g.posts(requester, "/api/v1/orders/O-17/hold", `{"reason": "x"}`, 403)
+	g.asks(requester, "GET", "/api/v1/session", "", 200, `"verbs":["orders place","orders change","orders cancel"]`)
+}
+
+// F-INT-04: shortly before its delivery an order's answer says when it is expected and where its drone
+// is; its address can no longer change.
+func TestOrders_SayWhenTheyAreExpected(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.fleet() // drone D1 has order O1
+	token := g.token(asOperator)
+	if a := g.asks(token, "GET", "/api/v1/orders/O1", "", 200, `"summary":"drone D1 will pick it up"`); strings.Contains(a.body, "dronePosition") {
+		t.Errorf("position without a time: %s", a.body)
+	}
+	for ahead, shown := range map[time.Duration]bool{9 * time.Minute: true, 11 * time.Minute: false} {
+		at := time.Now().Add(ahead).UTC()
+		m, err := g.store.Mission(t.Context(), "M-DEC-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var route []map[string]any
+		for _, w := range m.Route {
+			route = append(route, map[string]any{
+				"type": string(w.Type), "position": &latlng.LatLng{Latitude: w.Position.Lat, Longitude: w.Position.Lon}, "relatedOrderId": string(w.OrderID), "relatedWarehouseId": string(w.WarehouseID), "eta": at,
+			})
+		}
+		if _, err := g.clients.Firestore.Doc("missions/M-DEC-1").Update(t.Context(), []firestore.Update{{Path: "route", Value: route}}); err != nil {
+			t.Fatal(err)
+		}
+		a := g.asks(token, "GET", "/api/v1/orders/O1", "", 200, "delivery is expected at "+at.Format("15:04")+" UTC", `"expectedAt":"`+at.Format("2006-01-02T15:04"))
+		if strings.Contains(a.body, `"dronePosition":{"lat":48.8566,"lon":2.3522,"at":"`) != shown {
+			t.Errorf("%v ahead: %s", ahead, a.body)
+		}
+	}
+	g.sends("PATCH", token, "/api/v1/orders/O1", `{"reason": "x", "deliveryLocation": {"lat": 48.87, "lon": 2.37}}`, 409)
+	g.sends("PATCH", token, "/api/v1/orders/O1", `{"reason": "x", "priority": "CRITICAL"}`, 200)
+}
+
+// F-INT-03: an order that was refused on its way is gone, with the reason.
+func TestOrders_SayThatTheyWereRefused(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.managed(manager.Config{Worker: pubsubio.Config{RequireSender: true}})
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	for id, data := range map[string]string{
+		"R1": `{"id": "R1", "requesterId": "HOSPITAL-7", "productType": "BLOOD"}`,
+		"R2": `{"id": "R2", "requester_id": "HOSPITAL-7", "packageWeightKg": "heavy"}`,
+		"R3": `{"id": "R3", "requesterId": "H1", "deliveryLocation": {"lat": 1, "lon": 2}, "productType": "BLOOD"}`,
+	} {
+		attributes := map[string]string{wire.AttrSender: "HOSPITAL-7"}
+		if id == "R2" {
+			attributes = nil
+		}
+		if _, err := publisher.Publish(t.Context(), "orders", []byte(data), attributes, "").Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		emutest.Eventually(t, "the refusal of "+id, func() error {
+			_, err := g.store.RefusalOf(t.Context(), domain.OrderID(id))
+			return err
+		})
+	}
+	requester, operator := g.token(asRequester), g.token(asOperator)
+	g.asks(requester, "GET", "/api/v1/orders/R1", "", 410, "as INVALID", "delivery_location is missing", "send a correct order")
+	g.asks(requester, "GET", "/api/v1/orders/R2", "", 410, "as UNDECODABLE")
+	g.asks(requester, "GET", "/api/v1/orders/R3", "", 410, "as SENDER_MISMATCH")
+	g.posts(requester, "/api/v1/orders/R1/cancel", `{"reason": "x"}`, 410)
+	g.asks(operator, "GET", "/api/v1/orders/R1", "", 410)
+	g.asks(operator, "GET", "/api/v1/orders/R9", "", 404)
+	other := g.token(identitytest.Claims{"sub": "ward-2", "groups": []string{"wards"}, "requester": "HOSPITAL-8"})
+	g.asks(other, "GET", "/api/v1/orders/R1", "", 404)
 }

@@ -55,7 +55,6 @@ func (l *Listener) Close() error { return l.listener.Close() }
 // Serve answers requests with api until ctx ends. Requests in progress may then
 // finish, for five seconds or until finishing ends.
 func (l *Listener) Serve(ctx, finishing context.Context, api *API) error {
-	defer api.orders.Stop()
 	// Streams would not end by themselves.
 	streaming, endStreams := context.WithCancel(context.Background())
 	defer endStreams()

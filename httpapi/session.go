@@ -31,7 +31,7 @@ func (a *API) session(ctx context.Context, _ *request) (session, error) {
 	}
 	for _, e := range a.table {
 		if e.method != http.MethodGet && e.admits(caller) {
-			s.Verbs = append(s.Verbs, verbOf(e.path))
+			s.Verbs = append(s.Verbs, verbOf(e.method, e.path))
 		}
 	}
 	return s, nil

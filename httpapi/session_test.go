@@ -22,7 +22,7 @@ func TestAPI_SaysWhoTheCallerIs(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	var verbs int
 	for _, e := range g.api.Endpoints() {
-		if e.Method == http.MethodPost {
+		if e.Method != http.MethodGet {
 			verbs++
 		}
 	}

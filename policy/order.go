@@ -170,30 +170,41 @@ func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.T
 	})
 }
 
-// SetPriority gives an open order another priority; its deadline stays. Missions under way keep the
-// order, because they remain sound.
-func SetPriority(order *domain.Order, id domain.OrderID, p domain.Priority, why string, now time.Time) (Change, error) {
+// ChangeOrder gives an open order another priority, a deadline in the future or, while it is PENDING,
+// another delivery position. Missions under way keep the order, because they remain sound. The hash
+// of its content stays, so that a redelivery of the first request changes nothing.
+func (p OrderPolicy) ChangeOrder(order *domain.Order, id domain.OrderID, c domain.OrderChange, why string, now time.Time) (Change, error) {
+	if moves(order, c) {
+		why += "; delivery at " + degrees(*c.Delivery) + " instead of " + degrees(order.Delivery)
+	}
 	return adjust(order, id, why, now, func(o *domain.Order) error {
-		if o.Priority == p {
-			return reject(ReasonUnchanged, string(id), "its priority is %s", p)
+		before := *o
+		if c.Priority != nil {
+			o.Priority = *c.Priority
 		}
-		o.Priority = p
+		if c.Deadline != nil && !o.Deadline.Equal(*c.Deadline) {
+			if !c.Deadline.After(now) {
+				return reject(ReasonDeadlinePassed, string(id), "%s is not in the future; give a later time", c.Deadline.UTC().Format(time.RFC3339))
+			}
+			o.Deadline, o.Late = *c.Deadline, false
+		}
+		if moves(&before, c) {
+			if o.Status != domain.OrderPending {
+				return reject(ReasonNotPending, string(id), "the order is %s; only a PENDING one can go elsewhere", o.Status)
+			}
+			o.Delivery = *c.Delivery
+			o.PendingSince = now // plans for the old position are void
+			planBy(o, PlanningDepot(p.Depots, o.Delivery), now)
+		} else if o.Priority == before.Priority && o.Deadline.Equal(before.Deadline) {
+			return reject(ReasonUnchanged, string(id), "it is so already")
+		}
 		return nil
 	})
 }
 
-// SetDeadline gives an open order another deadline, which must be in the future.
-func SetDeadline(order *domain.Order, id domain.OrderID, deadline time.Time, why string, now time.Time) (Change, error) {
-	return adjust(order, id, why, now, func(o *domain.Order) error {
-		switch {
-		case o.Deadline.Equal(deadline):
-			return reject(ReasonUnchanged, string(id), "its deadline is %s", deadline.UTC().Format(time.RFC3339))
-		case !deadline.After(now):
-			return reject(ReasonDeadlinePassed, string(id), "%s is not in the future; give a later time", deadline.UTC().Format(time.RFC3339))
-		}
-		o.Deadline, o.Late = deadline, false
-		return nil
-	})
+// moves reports whether a change has another delivery position than the order.
+func moves(o *domain.Order, c domain.OrderChange) bool {
+	return o != nil && c.Delivery != nil && *c.Delivery != o.Delivery
 }
 
 // adjust is an operator's change of an order that is neither delivered nor cancelled.

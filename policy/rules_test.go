@@ -27,8 +27,7 @@ type rules struct {
 	ground           func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)
 	unground         func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)
 	recall           func(Binding, *domain.Mission, domain.MissionID, string, time.Time) (Change, error)
-	priority         func(*domain.Order, domain.OrderID, domain.Priority, string, time.Time) (Change, error)
-	deadline         func(*domain.Order, domain.OrderID, time.Time, string, time.Time) (Change, error)
+	change           func(*domain.Order, domain.OrderID, domain.OrderChange, string, time.Time) (Change, error)
 	pin, forbid      func(*domain.Order, bool, Pin, time.Time) (Change, error)
 	allow            func(*domain.Order, Pin, time.Time) (Change, error)
 	unpin            func(*domain.Order, domain.OrderID, string, time.Time) (Change, error)
@@ -49,7 +48,7 @@ func configured(drone DronePolicy, order OrderPolicy, assignment MissionAssignme
 		drone: drone, order: order, assignment: assignment,
 		telemetry: drone.ApplyTelemetry, proveLate: drone.ProveLate, sweepBinding: drone.SweepBinding, sweepIdle: drone.SweepIdle, sweepOrder: SweepOrder,
 		assign: assignment.AssignMission, ingest: order.IngestOrder, cancelByOperator: order.CancelByOperator,
-		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, ground: GroundDrone, unground: ReleaseDrone, recall: RecallMission, priority: SetPriority, deadline: SetDeadline,
+		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, ground: GroundDrone, unground: ReleaseDrone, recall: RecallMission, change: order.ChangeOrder,
 		pin: PinOrder, unpin: UnpinOrder, forbid: ForbidDrone, allow: AllowDrone, setup: SetupDrone,
 	}
 }

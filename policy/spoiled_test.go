@@ -352,8 +352,10 @@ var happenings = map[string]func(spoiler, spoiled, time.Time) (Change, error){
 		return pick(s, "command", []func() (Change, error){
 			func() (Change, error) { return HoldOrder(o, o.ID, "why", now) },
 			func() (Change, error) { return ReleaseOrder(o, o.ID, "why", now) },
-			func() (Change, error) { return SetPriority(o, o.ID, domain.PriorityHigh, "why", now) },
-			func() (Change, error) { return SetDeadline(o, o.ID, now.Add(time.Hour), "why", now) },
+			func() (Change, error) {
+				high, later := domain.PriorityHigh, now.Add(time.Hour)
+				return DefaultOrderPolicy().ChangeOrder(o, o.ID, domain.OrderChange{Priority: &high, Deadline: &later, Delivery: &domain.Position{Lat: 1}}, "why", now)
+			},
 			func() (Change, error) { return PinOrder(o, true, pin, now) },
 			func() (Change, error) { return UnpinOrder(o, o.ID, "why", now) },
 			func() (Change, error) { return ForbidDrone(o, true, pin, now) },

@@ -460,14 +460,14 @@ func (w *world) operatorCancels(id domain.OrderID) error {
 
 func (w *world) setPriority(id domain.OrderID, p domain.Priority) error {
 	order, _ := w.orderAndBinding(id, func(*domain.Order) bool { return false })
-	change, err := w.priority(order, id, p, "urgent", w.now)
+	change, err := w.change(order, id, domain.OrderChange{Priority: &p}, "urgent", w.now)
 	w.commit(change)
 	return err
 }
 
 func (w *world) setDeadline(id domain.OrderID, at time.Time) error {
 	order, _ := w.orderAndBinding(id, func(*domain.Order) bool { return false })
-	change, err := w.deadline(order, id, at, "ward closes", w.now)
+	change, err := w.change(order, id, domain.OrderChange{Deadline: &at}, "ward closes", w.now)
 	w.commit(change)
 	return err
 }

@@ -279,6 +279,30 @@ func OfWaitingOrder(o domain.Order, waits []domain.Wait) WaitingOrder {
 	})}
 }
 
+// OrderNow is an order with what its requester asks about it.
+type OrderNow struct {
+	WaitingOrder
+	Summary       string         `json:"summary" doc:"Where the order stands or why it waits, in one sentence."`
+	ExpectedAt    Time           `json:"expectedAt,omitempty" doc:"When its mission plans to deliver it."`
+	DronePosition *DronePosition `json:"dronePosition,omitempty" doc:"Where its drone is, from ten minutes before the expected delivery on."`
+}
+
+// DronePosition is where a drone was when it reported last.
+type DronePosition struct {
+	Position
+	At Time `json:"at,omitempty"`
+}
+
+// OfOrderNow is the JSON form of an order, why it waits, when its delivery is expected (or zero), and
+// its drone if that is to be shown.
+func OfOrderNow(o domain.Order, waits []domain.Wait, expected time.Time, drone *domain.Drone) OrderNow {
+	now := OrderNow{WaitingOrder: OfWaitingOrder(o, waits), Summary: domain.SummaryOf(o, waits, expected), ExpectedAt: moment(expected)}
+	if drone != nil && drone.Heard() {
+		now.DronePosition = &DronePosition{position(drone.Position), moment(drone.LastUpdate)}
+	}
+	return now
+}
+
 // Waypoint is one stop of a route.
 type Waypoint struct {
 	Type               domain.WaypointType `json:"type"`

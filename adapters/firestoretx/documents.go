@@ -552,6 +552,8 @@ var refusalCodec = codec[domain.Refusal]{
 	text("error", func(r *domain.Refusal) *string { return &r.Error }),
 	counter("bytes", func(r *domain.Refusal) *int { return &r.Bytes }),
 	text("replayOf", func(r *domain.Refusal) *string { return &r.ReplayOf }),
+	text("orderId", func(r *domain.Refusal) *domain.OrderID { return &r.OrderID }),
+	text("requesterId", func(r *domain.Refusal) *string { return &r.RequesterID }),
 	counter(refusalCount, func(r *domain.Refusal) *int { return &r.Count }),
 	text("outcome", func(r *domain.Refusal) *domain.RefusalOutcome { return &r.Outcome }),
 	text("decidedBy", func(r *domain.Refusal) *string { return &r.DecidedBy }),

@@ -114,13 +114,14 @@ func (s *Store) ListDrones(ctx context.Context, f DroneFilter, page Page) (Listi
 
 // OrderFilter narrows a listing of orders; zero fields match all.
 type OrderFilter struct {
-	Status domain.OrderStatus
-	Held   bool // only those held for an operator
+	Status      domain.OrderStatus
+	Held        bool // only those held for an operator
+	RequesterID string
 }
 
 // ListOrders lists orders.
 func (s *Store) ListOrders(ctx context.Context, f OrderFilter, page Page) (Listing[domain.Order], error) {
-	conditions := []condition{equal("status", string(f.Status))}
+	conditions := []condition{equal("status", string(f.Status)), equal("requesterId", f.RequesterID)}
 	if f.Held {
 		conditions = append(conditions, equal("held", true))
 	}

@@ -38,17 +38,22 @@ func (s *Store) ReleaseOrder(ctx context.Context, id domain.OrderID, why string)
 	return s.changeForReason(ctx, id, why, policy.ReleaseOrder)
 }
 
-// SetPriority gives an open order another priority.
-func (s *Store) SetPriority(ctx context.Context, id domain.OrderID, p domain.Priority, why string) error {
+// ChangeOrder gives an open order another priority, deadline or delivery position.
+//
+// Cost: that of IngestOrder for an order that is changed.
+func (s *Store) ChangeOrder(ctx context.Context, id domain.OrderID, c domain.OrderChange, why string) (err error) {
+	if c.Deadline != nil {
+		deadline := c.Deadline.Truncate(time.Microsecond)
+		c.Deadline = &deadline
+	}
+	orders := s.order
+	if c.Delivery != nil {
+		if orders.Depots, err = s.planningDepots(ctx); err != nil {
+			return wrap(err, "order %s", id)
+		}
+	}
 	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
-		return policy.SetPriority(o, id, p, why, now)
-	})
-}
-
-// SetDeadline gives an open order another deadline.
-func (s *Store) SetDeadline(ctx context.Context, id domain.OrderID, deadline time.Time, why string) error {
-	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
-		return policy.SetDeadline(o, id, deadline.Truncate(time.Microsecond), why, now)
+		return orders.ChangeOrder(o, id, c, why, now)
 	})
 }
 

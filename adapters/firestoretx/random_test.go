@@ -223,9 +223,13 @@ func (x *trial) step() {
 	case 14:
 		x.attempt(fmt.Sprintf("release %s", id), func() error { return m.ReleaseOrder(firestoretx.By(ctx, "ann"), id, "why") })
 	case 15:
-		x.attempt(fmt.Sprintf("%s is CRITICAL", id), func() error { return m.SetPriority(firestoretx.By(ctx, "ann"), id, domain.PriorityCritical, "why") })
+		x.attempt(fmt.Sprintf("%s is CRITICAL", id), func() error {
+			critical := domain.PriorityCritical
+			return m.ChangeOrder(firestoretx.By(ctx, "ann"), id, domain.OrderChange{Priority: &critical}, "why")
+		})
 		x.attempt(fmt.Sprintf("%s gets a minute", id), func() error {
-			return m.SetDeadline(firestoretx.By(ctx, "ann"), id, x.server.Now().Add(time.Minute), "why")
+			soon := x.server.Now().Add(time.Minute)
+			return m.ChangeOrder(firestoretx.By(ctx, "ann"), id, domain.OrderChange{Deadline: &soon}, "why")
 		})
 		x.cancel(m, id)
 	case 23, 24, 25:

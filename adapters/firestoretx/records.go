@@ -98,6 +98,26 @@ func (s *Store) CountRefusals(ctx context.Context, r domain.Refusal) error {
 	return wrap(err, "refusals %s", r.ID)
 }
 
+// maxRefusalsRead bounds the refusals that are read of one order.
+const maxRefusalsRead = 20
+
+// RefusalOf is the latest record of an order that was refused on its way; the error wraps
+// ErrNotFound if there is none. It finds no refusals that were only counted.
+//
+// Cost: 1 RPC; a read per refusal, at most maxRefusalsRead.
+func (s *Store) RefusalOf(ctx context.Context, id domain.OrderID) (latest domain.Refusal, err error) {
+	list, err := collect(s.where(Refusals, "orderId", string(id)).Limit(maxRefusalsRead).Documents(ctx), refusalCodec.decode)
+	if err == nil && len(list) == 0 {
+		err = ErrNotFound
+	}
+	for _, r := range list {
+		if !r.RefusedAt.Before(latest.RefusedAt) {
+			latest = r
+		}
+	}
+	return latest, wrap(err, "refusal of order %s", id)
+}
+
 // decideRefusal records what became of a refused message. A message without a record, for example
 // from an earlier version, gets none.
 func (s *Store) decideRefusal(ctx context.Context, topic, messageID string, outcome domain.RefusalOutcome, by string, at time.Time) error {

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 	"golang.org/x/time/rate"
 
+	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
@@ -74,6 +75,9 @@ func (r *refusals) record(ctx context.Context, topic string, msg *pubsub.Message
 		ID: domain.RefusalIDFor(topic, msg.ID), Topic: topic, MessageID: msg.ID, OrderingKey: msg.OrderingKey, PublishedAt: published(msg),
 		RefusedAt: now, Reason: reason, Error: errorText(cause), Bytes: len(msg.Data), ReplayOf: msg.Attributes[AttrReplayOf],
 		Outcome: domain.RefusalWaiting,
+	}
+	if topic == TopicOrders {
+		refusal.OrderID, refusal.RequesterID = wire.OrderNames(msg.Data, msg.Attributes)
 	}
 	ctx = context.WithoutCancel(ctx) // the record may be written after the ack
 	done := make(chan struct{})

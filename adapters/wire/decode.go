@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dronefleet/dronefleet/domain"
 	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
@@ -99,6 +102,28 @@ func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, err
 	default:
 		return domain.OrderRequest{}, err
 	}
+}
+
+// OrderNames are the id and the requester of an order message that may be wrong otherwise, as far as
+// they can be read. The requester is the sender if a trusted publisher names one.
+func OrderNames(data []byte, attrs map[string]string) (id domain.OrderID, requester string) {
+	var m pb.Order
+	if _, err := unmarshal(kindOrder, data, attrs, &m); err != nil { // perhaps JSON with a value of another kind
+		var names struct {
+			ID, RequesterID string
+			RequesterID2    string `json:"requester_id"`
+		}
+		_ = json.Unmarshal(data, &names) // what could be decoded is
+		m.Id, m.RequesterId = names.ID, cmp.Or(names.RequesterID, names.RequesterID2)
+	}
+	requester = cmp.Or(attrs[AttrSender], m.GetRequesterId())
+	if domain.CheckID(m.GetId()) == nil {
+		id = domain.OrderID(m.GetId())
+	}
+	if len(requester) > maxTextBytes || domain.CheckForm(requester) != nil || !utf8.ValidString(requester) {
+		requester = ""
+	}
+	return id, requester
 }
 
 func orderRequest(c *checker, m *pb.Order) domain.OrderRequest {

@@ -85,7 +85,7 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 			continue
 		}
 		about := Key{KindOrder, string(o.ID)}
-		eta := s.etaOf(o)
+		eta := s.Missions[o.AssignedMissionID].ExpectedAt(o.ID)
 		switch left := o.Deadline.Sub(now); {
 		case left < 0:
 			say(AlertCriticalLate, about, o.Deadline, "", "CRITICAL order %s is late; it is %s", o.ID, o.Status)
@@ -160,16 +160,6 @@ func registryAlerts(d domain.Drone, now time.Time) (alerts []Alert) {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// etaOf is when an order's mission plans to deliver it; zero if unknown.
-func (s *State) etaOf(o domain.Order) time.Time {
-	for _, w := range s.Missions[o.AssignedMissionID].Route {
-		if w.OrderID == o.ID && w.Type == domain.WaypointHospitalDelivery {
-			return w.ETA
-		}
-	}
-	return time.Time{}
-}
 
 // waitingSince is since when the first order waits that a depot plans.
 func (s *State) waitingSince() map[domain.DepotID]time.Time {

@@ -76,22 +76,24 @@ func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason str
 	return command(ctx, c, "order", id, reason, c.Store.CancelOrder, c.Store.Order, already[domain.Order](policy.ReasonAlreadyCancelled))
 }
 
-// SetPriority gives an order that is neither delivered nor cancelled another priority;
-// its deadline stays. One with this priority stays as it is.
-func (c Commands) SetPriority(ctx context.Context, id domain.OrderID, p domain.Priority, reason string) (Changed[domain.Order], error) {
-	set := func(ctx context.Context, id domain.OrderID, why string) error {
-		return c.Store.SetPriority(ctx, id, p, why)
+// ChangeOrder gives an order that is neither delivered nor cancelled another priority, a deadline in
+// the future or, while it is PENDING, another delivery position. One that is so already stays as it
+// is. A new priority does not change the deadline.
+func (c Commands) ChangeOrder(ctx context.Context, id domain.OrderID, to domain.OrderChange, reason string) (Changed[domain.Order], error) {
+	change := func(ctx context.Context, id domain.OrderID, why string) error {
+		return c.Store.ChangeOrder(ctx, id, to, why)
 	}
-	return command(ctx, c, "order", id, reason, set, c.Store.Order, already[domain.Order](policy.ReasonUnchanged))
+	return command(ctx, c, "order", id, reason, change, c.Store.Order, already[domain.Order](policy.ReasonUnchanged))
 }
 
-// SetDeadline gives an order that is neither delivered nor cancelled another deadline, in
-// the future. One with this deadline stays as it is.
+// SetPriority is ChangeOrder for the priority alone.
+func (c Commands) SetPriority(ctx context.Context, id domain.OrderID, p domain.Priority, reason string) (Changed[domain.Order], error) {
+	return c.ChangeOrder(ctx, id, domain.OrderChange{Priority: &p}, reason)
+}
+
+// SetDeadline is ChangeOrder for the deadline alone.
 func (c Commands) SetDeadline(ctx context.Context, id domain.OrderID, deadline time.Time, reason string) (Changed[domain.Order], error) {
-	set := func(ctx context.Context, id domain.OrderID, why string) error {
-		return c.Store.SetDeadline(ctx, id, deadline, why)
-	}
-	return command(ctx, c, "order", id, reason, set, c.Store.Order, already[domain.Order](policy.ReasonUnchanged))
+	return c.ChangeOrder(ctx, id, domain.OrderChange{Deadline: &deadline}, reason)
 }
 
 // PinOrder lets only one drone take an open order. One pinned to it stays as it is.

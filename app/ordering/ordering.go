@@ -35,13 +35,11 @@ type Desk struct {
 	recent    recent
 }
 
-// New returns a desk that publishes with client, which stays the caller's. Stop it at the end.
+// New returns a desk that publishes with client, which stays the caller's. Whoever orders waits for
+// the answer, so nothing is left to stop at the end.
 func New(store *firestoretx.Store, client *pubsub.Client) *Desk {
 	return &Desk{Patience: 5 * time.Second, store: store, publisher: pubsubio.NewPublisher(client), recent: recent{now: time.Now}}
 }
-
-// Stop ends the publishing.
-func (d *Desk) Stop() { d.publisher.Stop() }
 
 // IDFor is the id of an order that has none: it follows from the caller and the caller's
 // idempotency key, so that the order has the same id when it is sent again.
