@@ -95,6 +95,52 @@ func TestDev_WaitsForDronesOfOthers(t *testing.T) {
 	}
 }
 
+// F-INT-06: dev prints keys that work, and those of an earlier run in the same directory still do.
+func TestDev_PrintsKeysOfItsAPI(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	status := func(url, method, path, key string) int {
+		req, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(`{"reason": "x"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	var earlier string
+	for range 2 {
+		p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=0", "--orders-per-minute=0", "--data-dir="+dir)
+		url := p.Find(p.Stdout, "Console and HTTP API on ")
+		viewer := p.Find(p.Stdout, "  export VIEWER_KEY=")
+		oper := p.Find(p.Stdout, "  export OPERATOR_KEY=")
+		requester := p.Find(p.Stdout, "  export REQUESTER_KEY=")
+		const hold = "/api/v1/orders/O1/hold" // which does not exist
+		for _, c := range []struct {
+			method, path, key string
+			want              int
+		}{
+			{"GET", "/api/v1/drones", viewer, 200}, {"POST", hold, viewer, 403}, {"POST", hold, oper, 404},
+			{"GET", "/api/v1/session", requester, 200}, {"GET", "/api/v1/drones", requester, 403}, {"GET", "/api/v1/drones", "", 200}, {"GET", "/api/v1/drones", viewer + "x", 401},
+		} {
+			if got := status(url, c.method, c.path, c.key); got != c.want {
+				t.Errorf("%s %s: %d, want %d", c.method, c.path, got, c.want)
+			}
+		}
+		if earlier != "" && (status(url, "POST", hold, earlier) != 404 || earlier == oper) {
+			t.Error("the key of an earlier run does not work, or is that of this one")
+		}
+		earlier = oper
+		http.DefaultClient.CloseIdleConnections()
+		p.Interrupt()
+	}
+}
+
 // F-API-02: a run that ends without a summary keeps the summary of the run before.
 func TestDev_KeepsTheFormerSummary(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,9 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/deploy"
+	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
@@ -131,6 +134,7 @@ type devRun struct {
 	servers  servers
 	faults   *fault.Injector   // of Firestore
 	api      *httpapi.Listener // nil for none
+	keys     []string         // of the API, in the order of demoRoles
 	console  *console
 	began    time.Time
 	simBegan time.Time
@@ -195,6 +199,11 @@ func (run *devRun) open(ctx context.Context) error {
 		Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: run.cfg.TraceTelemetry},
 	}, run.cfg.Log); err != nil {
 		return err
+	}
+	if run.api != nil {
+		if err := run.makeKeys(ctx); err != nil {
+			return err
+		}
 	}
 	if err := setup.Setup(ctx, world.Depots, world.Warehouses, nil); err != nil {
 		return err
@@ -388,6 +397,30 @@ func endedBy(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || code == codes.Canceled || code == codes.DeadlineExceeded
 }
 
+// demoRequester is the requester whose key a run prints.
+const demoRequester = "HOSPITAL-DEMO"
+
+// demoRoles are the roles of the keys that a run prints.
+var demoRoles = []domain.KeyRole{domain.KeyViewer, domain.KeyOperator, domain.KeyRequester}
+
+// makeKeys makes keys for trials of the API. Those of earlier runs in the same directory keep
+// working: their documents are there.
+func (run *devRun) makeKeys(ctx context.Context) error {
+	for _, role := range demoRoles {
+		// Simulated time may be a thousand times as fast.
+		use := operator.KeyUse{Role: role, ExpiresAt: run.manager.Store.Now().Add(domain.MaxKeyLifetime)}
+		if role == domain.KeyRequester {
+			use.Requester = demoRequester
+		}
+		text, _, err := operator.Commands{Store: run.manager.Store, By: "dronefleet dev"}.CreateKey(ctx, use, "trials of the HTTP API")
+		if err != nil {
+			return err
+		}
+		run.keys = append(run.keys, text)
+	}
+	return nil
+}
+
 // announce prints what runs and how others can join.
 func (run *devRun) announce() {
 	cfg, hosts := run.cfg, run.product.Config
@@ -409,6 +442,10 @@ func (run *devRun) announce() {
 	}
 	if run.api != nil {
 		lines = slices.Insert(lines, 0, "Console and HTTP API on "+run.api.URL())
+		lines = append(lines, fmt.Sprintf("Keys of the HTTP API, the last one for requester %s, as in curl -H \"Authorization: Bearer $VIEWER_KEY\":", demoRequester))
+		for i, role := range demoRoles {
+			lines = append(lines, fmt.Sprintf("  export %s_KEY=%s", strings.ToUpper(string(role)), run.keys[i]))
+		}
 	}
 	run.console.print(2, append(lines, "Ctrl-C ends the run with a summary.")...)
 }
