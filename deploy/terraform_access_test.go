@@ -32,7 +32,8 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 		grant(account("statemanager"), publish, pubsubio.DeadLetterTopic(topic))
 		replayers := members("operators")
 		_, tokens := way["oidc"]
-		if _, proxy := way["iap"]; tokens || proxy { // the API replays, and publishes, for whom it identifies
+		_, keys := way["api_keys"]
+		if _, proxy := way["iap"]; tokens || proxy || keys { // the API replays, and publishes, for whom it identifies
 			replayers = append(replayers, account("statemanager"))
 		}
 		for _, m := range replayers {

@@ -39,7 +39,9 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 		}
 		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], way, w)...)
 		found = append(found, checkService(name, i, template)...)
-		if _, signIn := way["sign_in"]; i.Attributes["invoker_iam_disabled"].True() != (signIn && i.Text("name") == "statemanager") {
+		_, signIn := way["sign_in"]
+		signIn = signIn || apiKeys(way) == "require"
+		if i.Attributes["invoker_iam_disabled"].True() != (signIn && i.Text("name") == "statemanager") {
 			found = append(found, name+" is open to callers without Google's credentials, or closed to browsers that sign in")
 		}
 	}
@@ -154,17 +156,32 @@ func checkLockStore(name string, template, c tfmodule.Block, way map[string]cty.
 	return found
 }
 
+// apiKeys is the variable api_keys.
+func apiKeys(way map[string]cty.Value) string {
+	if v, given := way["api_keys"]; given {
+		return v.AsString()
+	}
+	return "off"
+}
+
 // checkTokens holds the settings of a State Manager's API to the module's variables.
 func checkTokens(name, config string, way map[string]cty.Value) []string {
 	type settings struct {
 		Audiences []string `yaml:"oidc-audience"`
 		Viewers   []string `yaml:"oidc-viewer"`
 		Operators []string `yaml:"oidc-operator"`
+		Auditors  []string `yaml:"oidc-auditor"`
+		Requests  []string `yaml:"oidc-requester"`
+		Claim     string   `yaml:"requester-claim"`
+		Keys      string   `yaml:"api-keys"`
+		Insecure  bool     `yaml:"insecure-http"`
 		ClientID  string   `yaml:"oidc-client-id"`
 		PublicURL string   `yaml:"public-url"`
 		IAP       string   `yaml:"iap-audience"`
 		ByProxy   []string `yaml:"iap-viewer"`
 		Proxied   []string `yaml:"iap-operator"`
+		ProxyRead []string `yaml:"iap-auditor"`
+		ProxyAsks []string `yaml:"iap-requester"`
 		Hosts     []string `yaml:"http-hosts"`
 		Reads     float64  `yaml:"rate-reads"`
 		Commands  float64  `yaml:"rate-commands"`
@@ -173,13 +190,26 @@ func checkTokens(name, config string, way map[string]cty.Value) []string {
 		Origins   []string `yaml:"cors-origins"`
 		Metrics   string   `yaml:"metrics-access"`
 	}
-	want := settings{Metrics: "local", Hosts: []string{"*.run.app"}, Reads: 20, Commands: 2, Streams: 20, Proxies: []string{"169.254.0.0/16"}}
+	optional := func(way cty.Value, name string) (list []string) {
+		if way.Type().HasAttribute(name) {
+			list = texts(way.GetAttr(name))
+		}
+		return list
+	}
+	_, issuer := way["oidc"]
+	_, proxy := way["iap"]
+	want := settings{Claim: "requester", Keys: apiKeys(way), Insecure: !issuer && !proxy && apiKeys(way) != "require", Metrics: "local", Hosts: []string{"*.run.app"}, Reads: 20, Commands: 2, Streams: 20, Proxies: []string{"169.254.0.0/16"}}
 	if oidc, given := way["oidc"]; given {
 		want.Audiences, want.Viewers, want.Operators = texts(oidc.GetAttr("audiences")), texts(oidc.GetAttr("viewers")), texts(oidc.GetAttr("operators"))
+		want.Auditors, want.Requests = optional(oidc, "auditors"), optional(oidc, "requesters")
+		if oidc.Type().HasAttribute("requester_claim") {
+			want.Claim = oidc.GetAttr("requester_claim").AsString()
+		}
 	}
 	if iap, given := way["iap"]; given {
 		want.IAP = iap.GetAttr("audience").AsString()
 		want.ByProxy, want.Proxied = texts(iap.GetAttr("viewers")), texts(iap.GetAttr("operators"))
+		want.ProxyRead, want.ProxyAsks = optional(iap, "auditors"), optional(iap, "requesters")
 	}
 	if hosts, given := way["http_hosts"]; given {
 		want.Hosts = append(want.Hosts, texts(hosts)...)

@@ -112,6 +112,13 @@ func proxied(audience string, viewers ...string) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{"audience": cty.StringVal(audience), "viewers": textList(viewers...), "operators": cty.ListValEmpty(cty.String)})
 }
 
+// with is an object with more attributes.
+func with(object cty.Value, more map[string]cty.Value) cty.Value {
+	attributes := object.AsValueMap()
+	maps.Copy(attributes, more)
+	return cty.ObjectVal(attributes)
+}
+
 func rates(reads, commands, streams float64) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{
 		"reads": cty.NumberFloatVal(reads), "commands": cty.NumberFloatVal(commands), "streams": cty.NumberFloatVal(streams),
@@ -139,6 +146,14 @@ var ways = map[string]map[string]cty.Value{
 		"oidc":    tokens("https://accounts.example.com", "fleet", "hd=example.com", "groups=operators"),
 		"sign_in": signIn("client-1", "https://fleet.example.com", "client-secret", "session-key"), "iap": proxied("/projects/1/apps/fleet", "groups=nurses"), "http_hosts": textList("fleet.example.com", "*.example.org"),
 		"rate_limits": rates(50, 0.5, 0), "trusted_proxies": textList("169.254.0.0/16", "203.0.113.7"), "cors_origins": textList("https://board.example.com", "http://localhost:3000"),
+	}),
+	"Cloud Run, keys":             settings(map[string]cty.Value{"api_keys": cty.StringVal("require")}),
+	"Cloud Run, keys of invokers": settings(map[string]cty.Value{"api_keys": cty.StringVal("accept")}),
+	"Cloud Run, requesters": settings(map[string]cty.Value{
+		"oidc": with(tokens("https://accounts.example.com", "fleet", "", "groups=operators"), map[string]cty.Value{
+			"auditors": textList("groups=audit"), "requesters": textList("groups=wards", "groups=labs"), "requester_claim": cty.StringVal("hospital.id"),
+		}),
+		"iap": with(proxied("/projects/1/apps/fleet", "groups=nurses"), map[string]cty.Value{"auditors": textList("groups=board"), "requesters": textList("groups=desks")}),
 	}),
 	"Cloud Run, Identity-Aware Proxy": settings(map[string]cty.Value{
 		"iap": proxied("/projects/1/global/backendServices/2", "email=ann@example.com"), "live_telemetry": cty.False, "trusted_proxies": cty.ListValEmpty(cty.String),
@@ -300,6 +315,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 			tokens("http://accounts.example.com", "fleet", "*", ""), tokens("https://accounts.example.com", "", "*", ""),
 			tokens("https://accounts.example.com", "fleet", "", ""),
 		},
+		"api_keys":            {cty.StringVal("on"), cty.StringVal("")},
 		"sign_in":             {signIn("c", "https://fleet.example.com", "s", "k")}, // oidc is missing; see below
 		"iap":                 {proxied("fleet", "*"), proxied("/projects/1/apps/fleet")},
 		"http_hosts":          {textList("*"), textList("https://fleet.example.com"), textList("fleet.example.com:80")},

@@ -17,8 +17,9 @@ locals {
   }
 
   # Who replays and discards dead letters: operators, and the State Manager for
-  # operators whom its API identifies. Keyed by a name known before the account exists.
-  replayers = merge({ for m in var.operators : m => m }, var.oidc == null && var.iap == null ? {} : { statemanager = local.members.statemanager })
+  # operators whom its API identifies. It publishes orders for requesters by the same right.
+  # Keyed by a name known before the account exists.
+  replayers = merge({ for m in var.operators : m => m }, var.oidc == null && var.iap == null && var.api_keys == "off" ? {} : { statemanager = local.members.statemanager })
 
   # Who publishes to which topic.
   publishers = merge(

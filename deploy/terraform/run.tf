@@ -25,25 +25,33 @@ locals {
     var.retention != "" ? { DRONEFLEET_RETENTION = var.retention } : {},
   )
 
-  # Without a token issuer and without the Identity-Aware Proxy the API relies on
+  # Without a token issuer, the Identity-Aware Proxy and required keys the API relies on
   # Cloud Run, which admits only api_invokers. Commas are escaped because they separate
   # the entries of a list, and names of directory groups contain some.
   api_environment = merge(
-    var.oidc != null || var.iap != null ? {} : { DRONEFLEET_INSECURE_HTTP = "true" },
+    { DRONEFLEET_API_KEYS = var.api_keys },
+    var.oidc != null || var.iap != null || var.api_keys == "require" ? {} : { DRONEFLEET_INSECURE_HTTP = "true" },
     var.oidc == null ? {} : {
-      DRONEFLEET_OIDC_ISSUER   = var.oidc.issuer
-      DRONEFLEET_OIDC_AUDIENCE = join(",", [for a in var.oidc.audiences : replace(a, ",", "\\,")])
-      DRONEFLEET_OIDC_VIEWER   = join(",", [for v in var.oidc.viewers : replace(v, ",", "\\,")])
-      DRONEFLEET_OIDC_OPERATOR = join(",", [for o in var.oidc.operators : replace(o, ",", "\\,")])
+      DRONEFLEET_OIDC_ISSUER    = var.oidc.issuer
+      DRONEFLEET_OIDC_AUDIENCE  = join(",", [for a in var.oidc.audiences : replace(a, ",", "\\,")])
+      DRONEFLEET_OIDC_VIEWER    = join(",", [for v in var.oidc.viewers : replace(v, ",", "\\,")])
+      DRONEFLEET_OIDC_AUDITOR   = join(",", [for a in var.oidc.auditors : replace(a, ",", "\\,")])
+      DRONEFLEET_OIDC_OPERATOR  = join(",", [for o in var.oidc.operators : replace(o, ",", "\\,")])
+      DRONEFLEET_OIDC_REQUESTER = join(",", [for r in var.oidc.requesters : replace(r, ",", "\\,")])
+    },
+    var.oidc == null && var.iap == null ? {} : {
+      DRONEFLEET_REQUESTER_CLAIM = var.oidc != null ? var.oidc.requester_claim : var.iap.requester_claim
     },
     var.sign_in == null ? {} : {
       DRONEFLEET_OIDC_CLIENT_ID = var.sign_in.client_id
       DRONEFLEET_PUBLIC_URL     = var.sign_in.public_url
     },
     var.iap == null ? {} : {
-      DRONEFLEET_IAP_AUDIENCE = var.iap.audience
-      DRONEFLEET_IAP_VIEWER   = join(",", [for v in var.iap.viewers : replace(v, ",", "\\,")])
-      DRONEFLEET_IAP_OPERATOR = join(",", [for o in var.iap.operators : replace(o, ",", "\\,")])
+      DRONEFLEET_IAP_AUDIENCE  = var.iap.audience
+      DRONEFLEET_IAP_VIEWER    = join(",", [for v in var.iap.viewers : replace(v, ",", "\\,")])
+      DRONEFLEET_IAP_AUDITOR   = join(",", [for a in var.iap.auditors : replace(a, ",", "\\,")])
+      DRONEFLEET_IAP_OPERATOR  = join(",", [for o in var.iap.operators : replace(o, ",", "\\,")])
+      DRONEFLEET_IAP_REQUESTER = join(",", [for r in var.iap.requesters : replace(r, ",", "\\,")])
     },
     {
       # The service's own names, whose hash nobody knows before it exists. All of
@@ -109,9 +117,9 @@ resource "google_cloud_run_v2_service" "fleet" {
   # Another optimizer_mode deletes the optimizer's service, to pause planning for
   # instance; protected, it would stay, and the apply fail.
   deletion_protection = var.protect && each.key == "statemanager"
-  # Browsers reach the sign-in without Google's credentials; the State Manager then
-  # admits only who signed in or has a token.
-  invoker_iam_disabled = each.key == "statemanager" && var.sign_in != null
+  # Browsers reach the sign-in, and machines with a key the API, without Google's
+  # credentials; the State Manager then admits only who signed in, or has a token or key.
+  invoker_iam_disabled = each.key == "statemanager" && (var.sign_in != null || var.api_keys == "require")
 
   template {
     service_account       = google_service_account.fleet[each.key].email

@@ -199,13 +199,32 @@ variable "api_invokers" {
 }
 
 variable "oidc" {
-  description = "Token issuer of the HTTP API, accepted audiences, and the claims (CLAIM=VALUE) of viewers and operators. With null no token is required: Cloud Run admits only api_invokers, and the API is read-only. On gke it only grants the State Manager the replay and discard of dead letters."
-  type        = object({ issuer = string, audiences = list(string), viewers = list(string), operators = list(string) })
-  default     = null
+  description = "Token issuer of the HTTP API, accepted audiences, and the claims (CLAIM=VALUE) of viewers, auditors, operators and requesters; requester_claim holds a requester's id. With null no token is required: Cloud Run admits only api_invokers, and the API is read-only but for api_keys. On gke it only grants the State Manager the replay and discard of dead letters and the publishing of orders."
+  type = object({
+    issuer          = string
+    audiences       = list(string)
+    viewers         = list(string)
+    operators       = list(string)
+    auditors        = optional(list(string), [])
+    requesters      = optional(list(string), [])
+    requester_claim = optional(string, "requester")
+  })
+  default = null
 
   validation {
-    condition     = var.oidc == null || try(startswith(var.oidc.issuer, "https://") && length(var.oidc.audiences) > 0 && length(concat(var.oidc.viewers, var.oidc.operators)) > 0, false)
-    error_message = "oidc needs an issuer that begins with https://, at least one audience, and at least one viewer or operator."
+    condition     = var.oidc == null || try(startswith(var.oidc.issuer, "https://") && length(var.oidc.audiences) > 0 && length(concat(var.oidc.viewers, var.oidc.auditors, var.oidc.operators, var.oidc.requesters)) > 0 && var.oidc.requester_claim != "", false)
+    error_message = "oidc needs an issuer that begins with https://, at least one audience, at least one viewer, auditor, operator or requester, and a requester_claim that is not empty."
+  }
+}
+
+variable "api_keys" {
+  description = "What the HTTP API does with API keys, which \"statemanager keys\" makes: off, accept them beside other credentials, or require credentials of every caller, so that keys alone protect the API and Cloud Run admits callers without Google's credentials. Other than off, it grants the State Manager the replay and discard of dead letters and the publishing of orders."
+  type        = string
+  default     = "off"
+
+  validation {
+    condition     = contains(["off", "accept", "require"], var.api_keys)
+    error_message = "api_keys is off, accept or require."
   }
 }
 
@@ -226,18 +245,28 @@ variable "sign_in" {
 }
 
 variable "iap" {
-  description = "Google's Identity-Aware Proxy in front of the HTTP API: the audience of its signed header, and who views and operates (CLAIM=VALUE). With null its header is not accepted."
-  type        = object({ audience = string, viewers = list(string), operators = list(string) })
-  default     = null
+  description = "Google's Identity-Aware Proxy in front of the HTTP API: the audience of its signed header, and who views, audits, operates and requests (CLAIM=VALUE); a requester's id is in the claim that oidc's requester_claim or, without oidc, this one names. With null its header is not accepted."
+  type = object({
+    audience        = string
+    viewers         = list(string)
+    operators       = list(string)
+    auditors        = optional(list(string), [])
+    requesters      = optional(list(string), [])
+    requester_claim = optional(string, "requester")
+  })
+  default = null
 
   validation {
-    condition     = var.iap == null || var.oidc == null || try(!contains(concat(var.oidc.viewers, var.oidc.operators, var.iap.viewers, var.iap.operators), "*"), false)
+    condition = var.iap == null || var.oidc == null || try(!contains(concat(
+      var.oidc.viewers, var.oidc.auditors, var.oidc.operators, var.oidc.requesters,
+      var.iap.viewers, var.iap.auditors, var.iap.operators, var.iap.requesters,
+    ), "*"), false)
     error_message = "oidc and iap are both given, and one has *, which does not say who may come in which way; give CLAIM=VALUE."
   }
 
   validation {
-    condition     = var.iap == null || try(startswith(var.iap.audience, "/projects/") && length(concat(var.iap.viewers, var.iap.operators)) > 0, false)
-    error_message = "iap needs an audience such as /projects/NUMBER/global/backendServices/ID, and at least one viewer or operator."
+    condition     = var.iap == null || try(startswith(var.iap.audience, "/projects/") && length(concat(var.iap.viewers, var.iap.auditors, var.iap.operators, var.iap.requesters)) > 0 && var.iap.requester_claim != "", false)
+    error_message = "iap needs an audience such as /projects/NUMBER/global/backendServices/ID, at least one viewer, auditor, operator or requester, and a requester_claim that is not empty."
   }
 }
 

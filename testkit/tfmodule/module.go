@@ -129,9 +129,12 @@ func (m *Module) inputs(given map[string]cty.Value) (cty.Value, error) {
 		if kind == nil || body.Attributes["description"] == nil {
 			return cty.NilVal, fmt.Errorf("variable %s needs a type and a description", name)
 		}
-		want, diags := typeexpr.TypeConstraint(kind.Expr)
+		want, defaults, diags := typeexpr.TypeConstraintWithDefaults(kind.Expr)
 		if diags.HasErrors() {
 			return cty.NilVal, diags
+		}
+		if defaults != nil && !value.IsNull() {
+			value = defaults.Apply(value)
 		}
 		converted, err := convert.Convert(value, want)
 		if err != nil {
