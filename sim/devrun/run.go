@@ -134,7 +134,7 @@ type devRun struct {
 	servers  servers
 	faults   *fault.Injector   // of Firestore
 	api      *httpapi.Listener // nil for none
-	keys     []string         // of the API, in the order of demoRoles
+	keys     []string          // of the API, in the order of demoRoles
 	console  *console
 	began    time.Time
 	simBegan time.Time
