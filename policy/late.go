@@ -20,7 +20,7 @@ func (p DronePolicy) applyLate(b Binding, t domain.Telemetry, now time.Time) (Bi
 	d.NamedRevision = max(d.NamedRevision, t.MissionRevision)
 	r.heedRevision(&late, t)
 	if late.Mission != nil && late.Mission.RouteRevision != b.Mission.RouteRevision {
-		d.Track = nil // it counted the stops of the other route
+		d.Track = r.recounted(d.Track, *late.Mission)
 	}
 	r.prove(&late, t, true, p.possibleLate(d.Track, late.Mission, t))
 	if r.change.Empty() && d.NamedRevision == before.NamedRevision && d.MissionAcked == before.MissionAcked && d.MissionMoved == before.MissionMoved && d.ImplausibleAt.Equal(before.ImplausibleAt) {
@@ -58,7 +58,6 @@ func (e Ended) heeding(t domain.Telemetry) (m domain.Mission, adopted bool) {
 		return m, false
 	}
 	adopt(&m)
-	m.Track = nil // it counted the stops of the other route
 	return m, true
 }
 
@@ -79,6 +78,7 @@ func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Chan
 	r := &recorder{DronePolicy: p, now: now, cause: domain.CauseTelemetry}
 	m, adopted := e.heeding(t)
 	if adopted {
+		m.Track = p.recounted(m.Track, m)
 		r.mission(e.Mission, &m, "")
 	}
 	orders := Binding{Orders: e.Orders}.clone().Orders

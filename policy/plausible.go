@@ -76,6 +76,19 @@ func (p DronePolicy) possibleLate(track *domain.Track, m *domain.Mission, t doma
 	return max(to.Stops, m.ReachedStops)
 }
 
+// recounted is the track of a drone that turns out to have flown the mission's route for some time.
+// It counts the stops that the drone can have completed, as if it had begun the mission at the first.
+func (p DronePolicy) recounted(k *domain.Track, m domain.Mission) *domain.Track {
+	if k == nil || k.MissionID != m.ID {
+		return nil
+	}
+	begun := domain.Track{MissionID: m.ID, Position: m.Route[0].Position, At: m.StartTime}
+	to, _ := p.follow(begun, &m, domain.Telemetry{Timestamp: k.At, Position: k.Position})
+	t := *k
+	t.Stops = to.Stops
+	return &t
+}
+
 // track moves the drone's track to a newer report and records a jump.
 func (r *recorder) track(b *Binding, from domain.Track, t domain.Telemetry) {
 	d := &b.Drone

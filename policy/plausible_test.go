@@ -171,6 +171,15 @@ func TestPlausible_HonestDronesNeverAre(t *testing.T) {
 		change := MissionAssignmentPolicy{Limits: DefaultLimits()}.assign(DecisionState{Drone: &drone, Orders: orders},
 			domain.Decision{ID: "X", DroneID: "D1", OrderIDs: ids, Route: route}, at(0))
 		b := Binding{Drone: *change.Drone, Mission: &change.Missions[0], Orders: orders}
+		// In every second flight the drone turns to another route after some stops.
+		turns := len(route) + 1
+		if random.IntN(2) == 0 {
+			turns = 1 + random.IntN(len(route)-2)
+			b.Mission.Amendment = &domain.Amendment{Revision: 2, Route: route, DecidedAt: at(0)}
+			b.Mission.Route = slices.Clone(route)
+			slices.Reverse(b.Mission.Route[turns : len(route)-1])
+			b.Mission.CommandExpiresAt = at(1e6)
+		}
 		for _, o := range change.Orders {
 			b.Orders[o.ID] = o
 		}
@@ -182,7 +191,10 @@ func TestPlausible_HonestDronesNeverAre(t *testing.T) {
 		say := func() {
 			n := completed
 			m := near(report("D1", domain.DroneMoving, "M-X", now.Add(off)), position)
-			m.CompletedStops = &n
+			m.CompletedStops, m.SupportsAmendments = &n, true
+			if m.MissionRevision = 1; n >= turns {
+				m.MissionRevision = 2
+			}
 			reports = append(reports, m)
 		}
 		say()
@@ -201,16 +213,20 @@ func TestPlausible_HonestDronesNeverAre(t *testing.T) {
 			}
 			now = now.Add(time.Duration(random.ExpFloat64() * 10 * float64(time.Second)))
 		}
-		// Most arrive in order, some are lost or late.
+		last := len(reports) - 1
+		landed := near(report("D1", domain.DroneIdle, "", reports[last].Timestamp.Add(time.Second)), depotAt)
+		landed.SupportsAmendments = true
+		reports = append(reports, landed)
+		// Most arrive in order, some are lost or late. The drone has heard of its mission.
 		lossy := random.Float64() * 0.9
 		var order []int
 		for i := range reports {
-			if i == len(reports)-1 || random.Float64() > lossy {
+			if i == 0 || i >= last || random.Float64() > lossy {
 				order = append(order, i)
 			}
 		}
 		for range random.IntN(len(order)) {
-			i := random.IntN(len(order))
+			i := 1 + random.IntN(len(order)-1)
 			j := min(len(order)-1, i+random.IntN(5))
 			order[i], order[j] = order[j], order[i]
 		}
@@ -223,10 +239,39 @@ func TestPlausible_HonestDronesNeverAre(t *testing.T) {
 				t.Fatalf("report %d of %d: %s", i, len(reports), b.Drone.Implausible)
 			}
 		}
-		if i := slices.Index(order, len(reports)-1); b.Mission.Status != domain.MissionCompleted {
+		if i := slices.Index(order, last); b.Mission.Status != domain.MissionCompleted {
 			t.Fatalf("the mission is %s after the last report, the %dth that arrived, and %d of %d stops", b.Mission.Status, i, b.Mission.ReachedStops, len(route))
 		}
 	})
+}
+
+// F-SND-03: a late report that is the first to name the route which its drone flies proves no more
+// stops than the drone can have passed, and neither do the reports after it.
+func TestPlausible_ALateBoastOfAnAmendedRoute(t *testing.T) {
+	for name, ended := range map[string]bool{"of a mission under way": false, "of a mission that has ended": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(configured(DefaultDronePolicy(), DefaultOrderPolicy(), DefaultMissionAssignmentPolicy()))
+			w.inFlight("O1")
+			w.expectOutcome(amendment("Y", 1, 12, "O1", "O2"), applied)
+			status := domain.OrderAssigned
+			if w.hears(near(names(1, 14, 1), depotAt)); ended {
+				w.clock(15)
+				w.expectError(w.report(near(report("D1", domain.DroneMaintenance, "", w.now), depotAt)), "") // it fails
+				status = domain.OrderPending
+			}
+			w.clock(16)
+			_ = w.report(near(names(2, 13.5, 5), hospitalsAt[1]))
+			for measured := 17.0; measured < 20; measured++ {
+				w.clock(measured)
+				_ = w.report(near(names(2, measured, 5), depotAt))
+			}
+			w.expectOrder("O1", status, false)
+			w.expectOrder("O2", status, false)
+			if err := w.err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // between is a part of the way from one position to another.
