@@ -213,7 +213,7 @@ func (f *Fleet) publish(ctx context.Context, t domain.Telemetry, stop *invariant
 	}
 	attrs[wire.AttrSender] = string(t.DroneID)
 	f.sender.send(ctx, data, attrs, string(t.DroneID), invariant.Message{
-		Topic: f.cfg.Topic, DroneID: t.DroneID, Timestamp: t.Timestamp, Stop: stop,
+		Topic: f.cfg.Topic, DroneID: t.DroneID, Timestamp: t.Timestamp, Where: &t.Position, Stop: stop,
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Check checks a history against all invariants, and against F-ARE-04 where it has
-// readings. Equal histories give equal results.
+// Check checks a history against all invariants, against F-ARE-04 where it has readings, and
+// against F-SND-03 where it has a top speed. Equal histories give equal results.
 func Check(h History) Result {
 	if h.ClockTolerance == 0 {
 		h.ClockTolerance = DefaultClockTolerance
@@ -27,6 +27,7 @@ func Check(h History) Result {
 	c.putDown()
 	c.addresses()
 	c.registered()
+	c.possible()
 	c.released()
 	c.planned()
 	slices.SortFunc(c.result.Violations, func(a, b Violation) int {

@@ -186,6 +186,10 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 			set(h, "drone D1 2", "dueAt", event(h, "drone D1 3").Time)
 		}},
 		{"I12", "drone is revived by a report", func(h *History) { set(h, "drone D1 1", "retired", true) }},
+		{"I12", "drone is retired on its mission", func(h *History) {
+			e := last(h, "drone D2") // of its mission
+			e.State["retired"], e.Cause = true, domain.CauseOperator
+		}},
 		{"I12", "drone is registered by its first report", func(h *History) { event(h, "drone D1 1").Cause = domain.CauseTelemetry }},
 		{"I2", "order begins DELIVERED", func(h *History) { event(h, "order O6 1").To = "DELIVERED" }},
 		{"I2", "order is delivered without pickup", func(h *History) { event(h, "order O1 3").To = "DELIVERED" }},

@@ -12,10 +12,11 @@
 //	I9  every acknowledged message has its effect or a recorded reason
 //	I10 no parcel that was put down is sent again
 //	I11 a delivered order was picked up and put down where its stops had to be
-//	I12 no decision binds a drone that is not registered, retired, due or of another identity
+//	I12 no decision is about a drone that is not registered, retired, due or of another identity
 //
 // Where samples were taken of what the cycles of all areas read, it also checks that each
-// order that waited was read by one area, not by two and not by none (F-ARE-04).
+// order that waited was read by one area, not by two and not by none (F-ARE-04). Where it knows the
+// drones' top speed, it checks that no order was delivered sooner than possible (F-SND-03).
 //
 // The package has its own tables of what is legal and must not import policy or an
 // adapter: otherwise a mistake there would be legal here too. It imports domain

@@ -28,6 +28,9 @@ type History struct {
 	Observations []Observation // samples of drone documents, in the order of reading
 	Readings     []Reading     // samples of what the areas' cycles read
 
+	// TopSpeedKmh is the drones' top speed, as the fleet is told; 0 skips what is checked by it.
+	TopSpeedKmh float64
+
 	// PlansUnregistered says that the fleet gives missions to drones that nobody registered.
 	PlansUnregistered bool
 
@@ -51,9 +54,10 @@ type Message struct {
 	OrderID    domain.OrderID    // of an order or its cancellation
 	DecisionID domain.DecisionID // of a decision
 
-	Timestamp time.Time   // when it was measured, created or decided, by the sender's clock
-	Stop      *StopReport // of telemetry that was measured at a stop for an order; may be nil
-	Cancel    bool        // cancels the order
+	Timestamp time.Time        // when it was measured, created or decided, by the sender's clock
+	Where     *domain.Position // of telemetry, where the drone was; nil if it is unknown or made up
+	Stop      *StopReport      // of telemetry that was measured at a stop for an order; may be nil
+	Cancel    bool             // cancels the order
 
 	// ContentHash identifies the order's content. SentAt is when it was handed to
 	// the publisher, by the clock of publish times: no copy of the message has an
