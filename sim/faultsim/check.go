@@ -45,6 +45,7 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	h.Confirmed = sim.confirmations.Messages()
+	h.TopSpeedKmh = topSpeedKmh
 	h.Observations, h.Readings = sim.observations, sim.readings
 	// Two managers' clocks may differ by twice the skew, and a commit takes
 	// machine time while events carry simulated time.
@@ -57,9 +58,9 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 	for _, s := range append(sim.managers, sim.optimizers...) {
 		r.Starts += s.starts
 	}
-	refused := make(map[string]bool, len(letters))
+	refused, reasons := make(map[string]bool, len(letters)), make(map[string]string, len(letters))
 	for _, l := range letters {
-		refused[l.MessageID] = true
+		refused[l.MessageID], reasons[l.MessageID] = true, l.Reason
 		r.DeadLetters[l.Reason]++
 		if l.Attributes[poisonAttr] == "" {
 			r.Complaints = append(r.Complaints, fmt.Sprintf("good message %s of %s was dead-lettered: %s: %s", l.MessageID, l.Topic, l.Reason, l.Error))
@@ -73,7 +74,7 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r.Complaints = slices.Concat(r.Complaints, early, forged)
+	r.Complaints = slices.Concat(r.Complaints, early, forged, sim.checkSenders(reasons))
 	for _, o := range h.Orders {
 		r.Orders[o.Status]++
 	}

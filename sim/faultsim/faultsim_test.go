@@ -51,7 +51,7 @@ func TestSimulation_SurvivesEveryFaultOfThePlan(t *testing.T) {
 	for s := *seed; s < *seed+uint64(n); s++ {
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{Seed: s, Duration: *duration, Depots: 1 + int(s+1)%2, Log: logger(t)} // every second seed has two
+			cfg := Config{Seed: s, Duration: *duration, Depots: 1 + int(s+1)%2, RequireSender: s%4 >= 2, Log: logger(t)} // every second seed has two
 			r, err := Run(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)

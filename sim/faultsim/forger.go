@@ -45,6 +45,9 @@ func (sim *simulation) forge(ctx context.Context) error {
 		}
 		drone := drones[0]
 		drones = drones[1:]
+		if drone.Unregistered {
+			continue
+		}
 		issued, err := sim.issued(ctx, drone.HomeDepotID)
 		if err != nil {
 			return err
@@ -77,16 +80,22 @@ func (sim *simulation) issued(ctx context.Context, depot domain.DepotID) (int64,
 	return lock.ParseFence(fence)
 }
 
-func (sim *simulation) publishForged(ctx context.Context, drone domain.Drone, o domain.Order, fence string) {
-	d := domain.Decision{
-		ID: domain.DecisionID(forgedPrefix + uuid.NewString()), CycleID: "forged", Fence: fence, DepotID: drone.HomeDepotID,
-		SnapshotTime: sim.clock.Now(), DroneID: drone.ID, OrderIDs: []domain.OrderID{o.ID},
+// directFlight has a drone fly one order, which has a pickup position.
+func directFlight(drone domain.Drone, o domain.Order) domain.Decision {
+	return domain.Decision{
+		DroneID: drone.ID, OrderIDs: []domain.OrderID{o.ID},
 		Route: []domain.Waypoint{
 			{Type: domain.WaypointWarehousePickup, Position: *o.Pickup, OrderID: o.ID},
 			{Type: domain.WaypointHospitalDelivery, Position: o.Delivery, OrderID: o.ID},
 		},
 		EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 10,
 	}
+}
+
+func (sim *simulation) publishForged(ctx context.Context, drone domain.Drone, o domain.Order, fence string) {
+	d := directFlight(drone, o)
+	d.ID, d.CycleID = domain.DecisionID(forgedPrefix+uuid.NewString()), "forged"
+	d.DepotID, d.Fence, d.SnapshotTime = drone.HomeDepotID, fence, sim.clock.Now()
 	data, attrs, err := wire.EncodeDecision(d, wire.Protobuf)
 	if err != nil {
 		return // cannot happen: every field can be encoded

@@ -101,6 +101,7 @@ func (h *hospitals) publishLater(ctx context.Context, p publication) {
 	if err != nil {
 		return // the source makes none that cannot be encoded
 	}
+	attrs[wire.AttrSender] = p.RequesterID
 	h.publish(ctx, pubsubio.TopicOrders, data, attrs, invariant.Message{
 		Topic: pubsubio.TopicOrders, OrderID: p.ID, Timestamp: p.CreatedAt, Cancel: p.Cancel,
 		ContentHash: p.Hash(), SentAt: h.clock.Now(),
@@ -108,16 +109,18 @@ func (h *hospitals) publishLater(ctx context.Context, p publication) {
 }
 
 // publish publishes a message and adds it to the confirmed ones if the server
-// took it, even if the answer comes after the end of ctx.
-func (h *hospitals) publish(ctx context.Context, topic string, data []byte, attrs map[string]string, m invariant.Message) {
+// took it, even if the answer comes after the end of ctx. It returns the message's id, "" if the
+// server did not take it.
+func (h *hospitals) publish(ctx context.Context, topic string, data []byte, attrs map[string]string, m invariant.Message) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	id, err := h.publisher.Publish(ctx, topic, data, attrs, "").Wait(ctx)
 	if err != nil {
-		return // not confirmed, so no effect is owed
+		return "" // not confirmed, so no effect is owed
 	}
 	m.ID = id
 	h.confirmations.Add(m)
+	return id
 }
 
 // poison publishes one of many messages that must end as dead letters.

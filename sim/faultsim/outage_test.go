@@ -1,6 +1,7 @@
 package faultsim
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	fspb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
 
+	"github.com/dronefleet/dronefleet/app/manager"
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
@@ -35,6 +37,46 @@ func TestSimulation_RefusesForgedDecisions(t *testing.T) {
 		}
 	}
 	t.Errorf("in none of %d runs was a real decision applied, and forged ones refused as FENCE_UNKNOWN and FENCE_MISSING", len(paces))
+}
+
+// F-SND-01, F-SND-03, F-REG-09: forged reports, of strangers and of drones that boast, jump or speak
+// for others, break no rule. Each rule that refuses them, once removed, is missed in some world.
+func TestSimulation_RefusesForgedReports(t *testing.T) {
+	needsEmbedded(t)
+	longtest.Only(t, "each variant takes a whole simulation")
+	for _, v := range []struct {
+		name, caught string
+		broken       func(*manager.Config)
+	}{
+		{"the product as it is", "", nil},
+		{"drones are believed whatever they claim", "F-SND-03", func(c *manager.Config) { c.Limits.TopSpeedKmh = 1e9 }},
+		{"nobody asks who sent a report", "F-SND-01", func(c *manager.Config) { c.Worker.RequireSender = false }},
+		{"strangers are given missions", "I12", func(c *manager.Config) { c.PlanUnregistered = true }},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			var plan []plannedFault
+			for at := 5 * time.Second; at < 100*time.Second; at += 4 * time.Second {
+				plan = append(plan, plannedFault{at: at, what: faultForgedReports})
+			}
+			for i, pace := range paces {
+				cfg := Config{Seed: *seed + uint64(i), Speed: float64(pace), Duration: pace.of(3 * time.Second), RequireSender: true, Manager: v.broken, Plan: plan, Log: logger(t)}
+				r, err := Run(t.Context(), cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("x%g: %d forged, orders %v, rejected %v, dead letters %v", pace, r.Faults[faultForgedReports], r.Orders, r.Rejected, r.DeadLetters)
+				if v.caught == "" {
+					report(t, cfg, r)
+				}
+				met := r.Rejected[string(policy.ReasonDroneUnregistered)] > 0 && r.DeadLetters[string(policy.ReasonSenderMismatch)] > 0
+				if v.caught == "" && met || v.caught != "" && r.reports(v.caught) {
+					return
+				}
+			}
+			t.Errorf("in none of %d runs: %s", len(paces), cmp.Or(v.caught, "DRONE_UNREGISTERED and SENDER_MISMATCH"))
+		})
+	}
 }
 
 // pace is how many simulated seconds pass in a second.

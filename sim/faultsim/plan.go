@@ -47,6 +47,7 @@ const (
 	faultPin              = "operator pins an order or forbids a drone"
 	faultPoison           = "poison"
 	faultForgedDecisions  = "forged decisions"
+	faultForgedReports    = "forged reports"
 	faultPubSubWeather    = "pubsub weather"
 	faultLateReports      = "late reports"
 	faultUnavailable      = "firestore unavailable"
@@ -69,7 +70,7 @@ var weights = []struct {
 	{faultFreezeManager, 3}, {faultFreezeOptimizer, 2},
 	{faultDroneSilent, 2}, {faultDroneDeaf, 3}, {faultDroneBroken, 2}, {faultDroneBattery, 1},
 	{faultGround, 2}, {faultRecall, 4},
-	{faultPoison, 6}, {faultForgedDecisions, 3}, {faultPubSubWeather, 4}, {faultLateReports, 3},
+	{faultPoison, 6}, {faultForgedDecisions, 3}, {faultForgedReports, 4}, {faultPubSubWeather, 4}, {faultLateReports, 3},
 	{faultUnavailable, 3}, {faultAnswerLost, 4}, {faultAbortStorm, 3}, {faultSlow, 2},
 	{faultCut, 3}, {faultSlowLocks, 2}, {faultExpire, 2}, {faultDeadlineExceeded, 2},
 }
@@ -152,7 +153,7 @@ func newPlan(seed uint64, length time.Duration) []plannedFault {
 		plan = append(plan, newFault(at, draw()))
 	}
 	// Every run has these.
-	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultForgedDecisions, faultGround, faultRecall, faultKillManager, faultKillOptimizer, faultPin} {
+	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultForgedDecisions, faultForgedReports, faultGround, faultRecall, faultKillManager, faultKillOptimizer, faultPin} {
 		plan = append(plan, newFault(time.Duration(random.Int64N(int64(length*2/3))), what))
 	}
 	slices.SortStableFunc(plan, func(a, b plannedFault) int { return cmp.Compare(a.at, b.at) })

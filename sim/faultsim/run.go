@@ -55,6 +55,10 @@ type Config struct {
 	OrdersPerDrone float64
 	// Depots share the drones, each an area of its own; default 1, at most 2.
 	Depots int
+	// RequireSender has the State Managers refuse messages of other senders.
+	RequireSender bool
+	// Manager, if set, changes how the State Managers are configured; it makes broken variants.
+	Manager func(*manager.Config)
 	// Plan, if not nil, replaces the seed's plan.
 	Plan []plannedFault
 	// Until, if set, says whether the run has shown what it is for. Until then the plan is
@@ -151,7 +155,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	sim := &simulation{
 		cfg: cfg, clock: clock, random: random, injector: injector, pubsub: ps,
 		hosts:         connect.Config{Project: connect.EmulatorProject, FirestoreHost: fs.Addr(), PubSubHost: ps.Addr()},
-		confirmations: fleetsim.NewConfirmations(), injected: map[string]int{},
+		confirmations: fleetsim.NewConfirmations(), injected: map[string]int{}, impostors: newImpostors(cfg.Seed),
 	}
 	result, err := sim.run(ctx)
 	return result, errors.Join(err, sim.close(), fs.Close(), ps.Close())
@@ -175,6 +179,7 @@ type simulation struct {
 	acks      *ackChecker
 	drones    *fleetsim.Fleet
 	hospitals *hospitals
+	impostors *impostors
 
 	managers   []*supervisor
 	optimizers []*supervisor
@@ -279,7 +284,12 @@ func workerConfig() pubsubio.Config {
 
 // manage runs a State Manager until ctx ends.
 func (sim *simulation) manage(ctx context.Context, c *connections, clock *simclock.Clock) error {
-	m, err := manager.New(c.Clients, clock, manager.Config{Worker: workerConfig()}, sim.cfg.Log)
+	cfg := manager.Config{Worker: workerConfig()}
+	cfg.Worker.RequireSender = sim.cfg.RequireSender
+	if sim.cfg.Manager != nil {
+		sim.cfg.Manager(&cfg)
+	}
+	m, err := manager.New(c.Clients, clock, cfg, sim.cfg.Log)
 	if err != nil {
 		return err
 	}
@@ -555,6 +565,10 @@ func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
 	case faultForgedDecisions:
 		if err := sim.forge(ctx); err != nil && ctx.Err() == nil {
 			sim.cfg.Log.WarnContext(ctx, "no decisions forged", slog.Any("err", err))
+		}
+	case faultForgedReports:
+		if err := sim.forgeReports(ctx); err != nil && ctx.Err() == nil {
+			sim.cfg.Log.WarnContext(ctx, "no reports forged", slog.Any("err", err))
 		}
 	case faultPoison:
 		sim.hospitals.poison(ctx, s.target)
