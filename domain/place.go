@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// PlaceKind is the kind of a record that operators keep: a place, or an entry of the registry of
-// drones.
+// PlaceKind is the kind of a record that operators keep: a place, an entry of the registry of
+// drones, or a webhook.
 type PlaceKind string
 
 const (
@@ -15,6 +15,7 @@ const (
 	PlaceWarehouse PlaceKind = "warehouse"
 	PlaceDrone     PlaceKind = "drone"
 	PlaceDroneType PlaceKind = "droneType"
+	PlaceWebhook   PlaceKind = "webhook"
 )
 
 // MaintenanceRecord records the maintenance of a drone's item by an operator.
@@ -44,7 +45,7 @@ const (
 )
 
 // PlaceChange records that an operator created, changed or deleted a depot, a warehouse, a
-// drone or a type of drones.
+// drone, a type of drones or a webhook.
 type PlaceChange struct {
 	Kind   PlaceKind
 	ID     string

@@ -29,7 +29,7 @@ const (
 // retained are the collections whose documents can be deleted, with the least time.
 var retained = map[string]time.Duration{
 	"events": minRetention, "decisions": minRetention, "cycles": minRetention, "discards": minRetention, "replays": minRetention,
-	"refusals": minRetention, "alertAcks": minRetention, "orders": minEndedRetention, "missions": minEndedRetention,
+	"refusals": minRetention, "alertAcks": minRetention, "webhookDeliveries": minRetention, "orders": minEndedRetention, "missions": minEndedRetention,
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler: events=30y,cycles=30d.

@@ -39,7 +39,7 @@ func (a *API) heldLocks(ctx context.Context, r *request) (held []entity.Lock, ne
 	for i, d := range depots.Items {
 		ids[i] = d.ID
 	}
-	return entity.OfLocks(locks, ids, []string{manager.SweeperKey}), next, depots.Malformed, nil
+	return entity.OfLocks(locks, ids, manager.LockKeys), next, depots.Malformed, nil
 }
 
 // lockKey is required. A key may have slashes, so it is not part of the path.

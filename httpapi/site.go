@@ -103,7 +103,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, site Site, listener *
 	finishing, finished := m.ShutdownPlan().Context(ctx, shutdown.HTTP)
 	defer finished()
 	feed := live.New(live.Config{
-		Store: m.Store, PubSub: m.PubSub, Locks: m.Locks, KnownKeys: []string{manager.SweeperKey},
+		Store: m.Store, PubSub: m.PubSub, Locks: m.Locks, KnownKeys: manager.LockKeys,
 		Meter: m.Meter, Now: m.Now, NewID: uuid.NewString, Process: m.Alerts, Log: m.Log,
 	})
 	defer feed.Close(finishing)

@@ -30,6 +30,10 @@ const (
 	Refusals     = "refusals"
 	Keys         = "keys"
 
+	Webhooks          = "webhooks"
+	WebhookSecrets    = "webhookSecrets"
+	WebhookDeliveries = "webhookDeliveries"
+
 	// expireAt is the field TTL policies delete by.
 	expireAt = "expireAt"
 	// keyLastUsed is when an API key was used.

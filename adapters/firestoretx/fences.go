@@ -25,6 +25,8 @@ const (
 	controlClock = "clock"
 	// controlNoDepot is for drones without a home.
 	controlNoDepot = controlEscape + "none"
+	// controlWebhooks says up to when events were read for webhooks. No depot's id is escaped to it.
+	controlWebhooks = controlEscape + "webhooks"
 	// controlEscape stands before the ids of depots that are also the id of another document here.
 	controlEscape = "~"
 
@@ -50,7 +52,7 @@ func controlID(depot domain.DepotID) string {
 // controlDepot is the depot whose document has the id; false if it is no depot's.
 func controlDepot(id string) (domain.DepotID, bool) {
 	switch id {
-	case controlDecisions, controlClock:
+	case controlDecisions, controlClock, controlWebhooks:
 		return "", false
 	case controlNoDepot:
 		return "", true

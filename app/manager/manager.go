@@ -18,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/app/webhooks"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/clockwatch"
 	"github.com/dronefleet/dronefleet/internal/connect"
@@ -59,6 +60,8 @@ type Config struct {
 	RecordStops bool
 	// PlanUnregistered plans with drones that nobody registered.
 	PlanUnregistered bool
+	// WebhookNetworks are addresses that are not public and to which webhooks may be sent.
+	WebhookNetworks []webhooks.Network
 	// Tracing receives the spans; default none. Worker has the share for telemetry.
 	Tracing trace.TracerProvider
 }
@@ -183,6 +186,7 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	work.Go(func() { m.sweep(ctx) })
 	work.Go(func() { m.takeCensus(ctx) })
 	work.Go(func() { m.nameMisplacedStops(ctx) })
+	work.Go(func() { m.sendToWebhooks(ctx) })
 	work.Go(func() { clockwatch.Watch(ctx, m.Locks, m.Meter, m.Log, m.noteClock) })
 	if m.cfg.CycleInterval > 0 {
 		work.Go(func() { m.watchDepots(ctx) })
@@ -193,6 +197,14 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	close(settled)
 	outbox.Wait()
 	return errors.Join(err, m.Locks.Close(everything))
+}
+
+// sendToWebhooks sends messages to webhooks while no other manager does.
+func (m *Manager) sendToWebhooks(ctx context.Context) {
+	webhooks.New(webhooks.Config{
+		Store: m.Store, Locks: m.Locks, LockOptions: m.clock.LockOptions(15 * time.Second), Meter: m.Meter,
+		Client: webhooks.NewClient(m.cfg.WebhookNetworks), Log: m.Log,
+	}).Run(ctx)
 }
 
 // nameMisplacedStops logs each mission under way with a stop for which a decision would be
@@ -212,6 +224,9 @@ func (m *Manager) Outages() []error { return m.worker.Outages() }
 
 // SweeperKey is the key of the lock that lets one manager sweep at a time.
 const SweeperKey = "statemanager:sweeper"
+
+// LockKeys are the keys of the managers' locks. They are not secret.
+var LockKeys = []string{SweeperKey, webhooks.LockKey}
 
 // outboxGrace is how long the sweeper leaves a new mission's command to its assigner.
 const outboxGrace = 5 * time.Second

@@ -187,15 +187,15 @@ func atMs(ms int64) time.Time {
 }
 
 // KnownKeys returns the keys of the fleet's own locks, which are not secret: the
-// sweeper's and, for each well-formed depot, the cycle's.
+// managers' and, for each well-formed depot, the cycle's.
 //
 // Cost: 1 RPC; a read per depot.
-func (d *Desk) KnownKeys(ctx context.Context, sweeper string, cycle func(domain.DepotID) string) ([]string, error) {
+func (d *Desk) KnownKeys(ctx context.Context, managers []string, cycle func(domain.DepotID) string) ([]string, error) {
 	depots, err := d.Store.Depots(ctx)
 	if err != nil {
 		return nil, err
 	}
-	keys := []string{sweeper}
+	keys := slices.Clone(managers)
 	for _, depot := range depots.Items {
 		keys = append(keys, cycle(depot.ID))
 	}

@@ -695,7 +695,7 @@ func TestDesk_ShowsLocksByHash(t *testing.T) {
 	if _, err := o.clients.Firestore.Doc("depots/BROKEN").Set(ctx, map[string]any{"position": "nowhere"}); err != nil {
 		t.Fatal(err)
 	}
-	known, err := o.desk.KnownKeys(ctx, manager.SweeperKey, func(d domain.DepotID) string { return "cycle:" + string(d) })
+	known, err := o.desk.KnownKeys(ctx, []string{manager.SweeperKey}, func(d domain.DepotID) string { return "cycle:" + string(d) })
 	if err != nil || fmt.Sprint(known) != "["+manager.SweeperKey+" cycle:DEPOT-1]" {
 		t.Fatalf("known keys %v, %v", known, err)
 	}

@@ -33,11 +33,12 @@ var (
 	depots     = form[domain.Depot]{domain.PlaceDepot, "id and position", (*reader).depot, func(d domain.Depot) string { return string(d.ID) }}
 	warehouses = form[domain.Warehouse]{domain.PlaceWarehouse, "id and position", (*reader).warehouse, func(w domain.Warehouse) string { return string(w.ID) }}
 	drones     = form[domain.DroneRegistration]{domain.PlaceDrone, "id and homeDepotId", (*reader).drone, func(d domain.DroneRegistration) string { return string(d.ID) }}
+	hooks      = form[domain.WebhookRegistration]{domain.PlaceWebhook, "id and url", (*reader).webhook, func(w domain.WebhookRegistration) string { return string(w.ID) }}
 	droneTypes = form[domain.DroneType]{domain.PlaceDroneType, "id and what its drones have", (*reader).droneType, func(t domain.DroneType) string { return string(t.ID) }}
 )
 
 // lists are the lists of a YAML file, in the order in which they are applied.
-var lists = []string{"depots", "warehouses", "droneTypes", "drones"}
+var lists = []string{"depots", "warehouses", "droneTypes", "drones", "webhooks"}
 
 // list is the name of the list that has the records of a kind.
 func list(kind domain.PlaceKind) string { return string(kind) + "s" }
@@ -67,6 +68,11 @@ func Drones(name string, data []byte) ([]domain.DroneRegistration, error) {
 // DroneTypes reads the types of drones of a file as Drones reads drones.
 func DroneTypes(name string, data []byte) ([]domain.DroneType, error) {
 	return droneTypes.of(name, data)
+}
+
+// Webhooks reads the webhooks of a file as Drones reads drones.
+func Webhooks(name string, data []byte) ([]domain.WebhookRegistration, error) {
+	return hooks.of(name, data)
 }
 
 // DepotsOf reads the depots of a decoded JSON list.

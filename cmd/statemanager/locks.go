@@ -48,7 +48,7 @@ func (c *locksList) Check(r *config.Refuser) {
 // Run lists the live locks.
 func (c *locksList) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		known, err := d.KnownKeys(ctx, manager.SweeperKey, domain.CycleLockKey)
+		known, err := d.KnownKeys(ctx, manager.LockKeys, domain.CycleLockKey)
 		if err != nil {
 			return err
 		}

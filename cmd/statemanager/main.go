@@ -21,6 +21,7 @@ type grammar struct {
 	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard dead-lettered messages."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
+	Webhooks    webhooksCommand    `cmd:"" help:"Tell other systems what becomes of orders."`
 	Locks       locksCommand       `cmd:"" help:"Show the locks that are held, and break them."`
 	Dev         movedCommand       `cmd:"" hidden:""`
 	Emulators   movedCommand       `cmd:"" hidden:""`

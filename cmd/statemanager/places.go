@@ -82,6 +82,12 @@ func (c *placesChange) Check(r *config.Refuser) {
 
 // run shows what do would change, asks on a terminal, and does it.
 func (c *placesChange) run(ctx context.Context, do func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, error)) error {
+	return c.runPrinting(ctx, do, (*operator.Desk).PrintPlaceChanges)
+}
+
+// runPrinting is run with another way to print.
+func (c *placesChange) runPrinting(ctx context.Context, do func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, error),
+	show func(d *operator.Desk, done []domain.PlaceChange, dryRun bool, failure error) error) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
 		planned, err := do(d.Commands, true)
 		if err != nil {
@@ -89,7 +95,7 @@ func (c *placesChange) run(ctx context.Context, do func(commands operator.Comman
 		}
 		asks := !c.DryRun && !c.Yes && isatty.IsTerminal(os.Stdin.Fd()) && operator.PlacesToChange(planned) > 0
 		if c.DryRun || asks {
-			if err := d.PrintPlaceChanges(planned, true, nil); err != nil || c.DryRun {
+			if err := show(d, planned, true, nil); err != nil || c.DryRun {
 				return err
 			}
 			if err := confirm(ctx, os.Stdin); err != nil {
@@ -97,7 +103,7 @@ func (c *placesChange) run(ctx context.Context, do func(commands operator.Comman
 			}
 		}
 		done, err := do(d.Commands, false)
-		return d.PrintPlaceChanges(done, false, err)
+		return show(d, done, false, err)
 	})
 }
 

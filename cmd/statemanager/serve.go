@@ -10,6 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/app/webhooks"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
@@ -25,21 +26,22 @@ type serveCommand struct {
 	cli.Locks
 	cli.Logging
 	cli.Watching
-	TraceTelemetry     float64       `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
-	CreateTopics       bool          `help:"Create topics and subscriptions that do not exist."`
-	TelemetryCoalesce  time.Duration `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
-	MaxOutstanding     int           `help:"Most telemetry messages to hold in memory." default:"40000" check:"min 1 max 10000000"`
-	EventShards        int           `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
-	TurnTime           time.Duration `help:"Reject amendments that turn a drone away from a stop that it reaches within this time. The optimizers' --turn-time must not be less." default:"30s" check:"min 1s max 10m"`
-	StopTolerance      float64       `help:"How many metres a stop of a decision may be from its order's address, its warehouse, or a depot." default:"10" check:"min 0 max 75"`
-	UnregisteredDrones string        `help:"What to do with drones that report and that nobody has registered: refuse missions for them, or plan them as registered ones. Give the optimizers the same." default:"refuse" enum:"refuse,plan"`
-	CheckStops         string        `help:"What to do with a decision whose stops are elsewhere: reject it, or apply it and record a warning." default:"reject" enum:"reject,record"`
-	AllowUnfenced      bool          `help:"Apply decisions without a fence, from optimizers that do not take the depot's lock." name:"allow-unfenced-decisions"`
-	RequireSender      bool          `help:"Dead-letter reports and orders that do not come from the drone or requester that they name, as the attribute dronefleet-sender tells. Only a gateway may set it. See docs/deploy.md."`
-	CycleInterval      time.Duration `help:"How often each depot has a cycle: --interval of the optimizers, or the longest time that a cycle takes if that is more. A depot without a cycle for three of these, while orders wait, makes this process not ready. 0 watches no depots." default:"10s" check:"min 0s max 24h"`
-	DrainTimeout       time.Duration `help:"How long messages being processed may take after SIGTERM. Then they are nacked, and the process ends a few seconds later." default:"15s" check:"over 0s max 10m"`
-	Format             wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
-	HTTPAddr           string        `help:"Address of the HTTP API; \"\" or off for none." default:"127.0.0.1:8080" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	TraceTelemetry     float64            `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
+	CreateTopics       bool               `help:"Create topics and subscriptions that do not exist."`
+	TelemetryCoalesce  time.Duration      `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
+	MaxOutstanding     int                `help:"Most telemetry messages to hold in memory." default:"40000" check:"min 1 max 10000000"`
+	EventShards        int                `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
+	TurnTime           time.Duration      `help:"Reject amendments that turn a drone away from a stop that it reaches within this time. The optimizers' --turn-time must not be less." default:"30s" check:"min 1s max 10m"`
+	StopTolerance      float64            `help:"How many metres a stop of a decision may be from its order's address, its warehouse, or a depot." default:"10" check:"min 0 max 75"`
+	UnregisteredDrones string             `help:"What to do with drones that report and that nobody has registered: refuse missions for them, or plan them as registered ones. Give the optimizers the same." default:"refuse" enum:"refuse,plan"`
+	CheckStops         string             `help:"What to do with a decision whose stops are elsewhere: reject it, or apply it and record a warning." default:"reject" enum:"reject,record"`
+	AllowUnfenced      bool               `help:"Apply decisions without a fence, from optimizers that do not take the depot's lock." name:"allow-unfenced-decisions"`
+	RequireSender      bool               `help:"Dead-letter reports and orders that do not come from the drone or requester that they name, as the attribute dronefleet-sender tells. Only a gateway may set it. See docs/deploy.md."`
+	CycleInterval      time.Duration      `help:"How often each depot has a cycle: --interval of the optimizers, or the longest time that a cycle takes if that is more. A depot without a cycle for three of these, while orders wait, makes this process not ready. 0 watches no depots." default:"10s" check:"min 0s max 24h"`
+	DrainTimeout       time.Duration      `help:"How long messages being processed may take after SIGTERM. Then they are nacked, and the process ends a few seconds later." default:"15s" check:"over 0s max 10m"`
+	WebhookNetworks    []webhooks.Network `help:"Private networks to which webhooks may be sent, such as 10.20.0.0/16; all others must be public. See docs/webhooks.md." placeholder:"NETWORK"`
+	Format             wire.Format        `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
+	HTTPAddr           string             `help:"Address of the HTTP API; \"\" or off for none." default:"127.0.0.1:8080" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	access
 	baseMap
 }
@@ -101,6 +103,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		PlanUnregistered: c.UnregisteredDrones == "plan",
 		// A tolerance of 0 would stand for the default.
 		Limits: policy.Limits{TurnTime: c.TurnTime, StopToleranceMetres: max(c.StopTolerance, 1e-6)}, CycleInterval: c.CycleInterval,
+		WebhookNetworks: c.WebhookNetworks,
 	}, log)
 	if err != nil {
 		return err

@@ -8,8 +8,9 @@ import (
 
 // Names of the locks.
 const (
-	LockCycle   = "cycle"   // one solve cycle at a time per depot
-	LockSweeper = "sweeper" // one sweep at a time
+	LockCycle    = "cycle"    // one solve cycle at a time per depot
+	LockSweeper  = "sweeper"  // one sweep at a time
+	LockWebhooks = "webhooks" // one process at a time sends to webhooks
 )
 
 // Lock is one lock, or the locks of one purpose, as seen from this process.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 )
@@ -53,6 +54,9 @@ type Meter struct {
 	backlogs   map[string]*Backlog
 	limited    map[string]*Counter // HTTP requests over a limit, by budget
 	idle       map[string]float64  // depots that were ever without cycles: 1 while they are
+
+	webhookAttempts map[string]*Counter  // by outcome
+	webhooksWaiting map[string]time.Time // since when the oldest message waits, by webhook
 }
 
 type rpcKey struct{ operation, method string }
@@ -71,6 +75,8 @@ func New() *Meter {
 		backlogs:   map[string]*Backlog{},
 		limited:    map[string]*Counter{},
 		idle:       map[string]float64{},
+
+		webhookAttempts: map[string]*Counter{},
 	}
 }
 
@@ -108,6 +114,32 @@ var budgets = []string{"reads", "commands", "streams"}
 
 // Limited counts the HTTP requests that were over a limit of a budget.
 func (m *Meter) Limited(budget string) *Counter { return entry(m, m.limited, budget) }
+
+// Outcomes of an attempt to send a message to a webhook.
+const (
+	WebhookDelivered  = "delivered"
+	WebhookFailed     = "failed"      // it is sent again
+	WebhookDeadLetter = "dead_letter" // given up
+)
+
+var webhookOutcomes = []string{WebhookDelivered, WebhookFailed, WebhookDeadLetter}
+
+// WebhookAttempts counts the attempts to send a message to a webhook with an outcome.
+func (m *Meter) WebhookAttempts(outcome string) *Counter { return entry(m, m.webhookAttempts, outcome) }
+
+// SetWebhooksWaiting stores since when the oldest message to each webhook waits, the zero time if
+// none does. A process that does not send gives nil.
+func (m *Meter) SetWebhooksWaiting(since map[string]time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.webhooksWaiting = since
+}
+
+func (m *Meter) waitingWebhooks() map[string]time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.webhooksWaiting)
+}
 
 // SetIdleDepots stores which depots have no cycles although orders wait.
 func (m *Meter) SetIdleDepots(ids []string) {

@@ -1,6 +1,10 @@
 package meter
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 var _ prometheus.Collector = (*Meter)(nil)
 
@@ -66,6 +70,16 @@ func (m *Meter) collectMessages(c collector) {
 	c.count(liveReportsBytesTotal, m.LiveReportsBytes.Value())
 	for _, budget := range budgets {
 		c.count(httpLimitedTotal, m.Limited(budget).Value(), budget)
+	}
+	for _, outcome := range webhookOutcomes {
+		c.count(webhookAttemptsTotal, m.WebhookAttempts(outcome).Value(), outcome)
+	}
+	for webhook, since := range m.waitingWebhooks() {
+		age := 0.0
+		if !since.IsZero() {
+			age = max(0, time.Since(since).Seconds())
+		}
+		c.value(webhookOldestSeconds, age, webhook)
 	}
 }
 
