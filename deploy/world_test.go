@@ -74,6 +74,7 @@ func newWorld(t *testing.T) *world {
 			firestoretx.Drones, firestoretx.Orders, firestoretx.Missions, firestoretx.Decisions, firestoretx.Cycles,
 			firestoretx.Events, firestoretx.Depots, firestoretx.Warehouses, firestoretx.Control, firestoretx.Discards, firestoretx.Replays, firestoretx.AlertAcks, firestoretx.Learned,
 			firestoretx.DroneTypes, firestoretx.Maintenance, firestoretx.Refusals, firestoretx.PlaceChanges, firestoretx.LockBreaks, firestoretx.Keys,
+			firestoretx.Webhooks, firestoretx.WebhookSecrets, firestoretx.WebhookDeliveries,
 			firestorelock.DefaultCollection, firestorelock.DefaultFenceCollection,
 		},
 		metrics: metricNames(), settings: environmentOf(t), programs: map[string]string{},

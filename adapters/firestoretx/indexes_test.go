@@ -57,15 +57,16 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 	fields := map[string]map[string]bool{ // name: holds a time
 		Drones: fieldsOf(droneCodec), Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec),
 		Decisions: fieldsOf(ledgerCodec), Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec),
-		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false},
+		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false, seenAt: true},
 		Learned: fieldsOf(travelCodec), DroneTypes: fieldsOf(droneTypeCodec), Maintenance: fieldsOf(maintenanceCodec),
 		Refusals: fieldsOf(refusalCodec), PlaceChanges: fieldsOf(placeChangeCodec),
 		LockBreaks: fieldsOf(lockBreakCodec), AlertAcks: fieldsOf(alertAckCodec), Keys: fieldsOf(keyCodec),
+		Webhooks: fieldsOf(webhookCodec), WebhookSecrets: fieldsOf(webhookSecretsCodec), WebhookDeliveries: fieldsOf(webhookDeliveryCodec),
 	}
 	maps.Copy(fields[Learned], fieldsOf(demandCodec))
 	fields[Drones][missionRevision] = false
 	fields[Events][eventShard] = false
-	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays, Refusals, AlertAcks, Orders, Missions} {
+	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays, Refusals, AlertAcks, WebhookDeliveries, Orders, Missions} {
 		fields[collection][expireAt] = true
 	}
 	checkCollectionsExempt(t, Cycles, cycleCodec, exempt)
@@ -77,9 +78,11 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 	checkCollectionsExempt(t, LockBreaks, lockBreakCodec, exempt)
 	checkCollectionsExempt(t, AlertAcks, alertAckCodec, exempt)
 	checkCollectionsExempt(t, Keys, keyCodec, exempt)
+	checkCollectionsExempt(t, Webhooks, webhookCodec, exempt)
+	checkCollectionsExempt(t, WebhookDeliveries, webhookDeliveryCodec, exempt)
 	for collection, names := range fields {
 		for name, holdsTime := range names {
-			rises := holdsTime || slices.Contains([]string{"fence", "messageId", "replayOf", "flightSeconds", "landings"}, name) // F-REG-13
+			rises := holdsTime || slices.Contains([]string{"fence", "messageId", "replayOf", "eventId", "flightSeconds", "landings"}, name) // F-REG-13
 			switch asked := slices.Contains(audited[collection], name); {
 			case rises && !asked && !exempt[collection][name]:
 				t.Errorf("%s.%s is sequential and not exempted from indexing", collection, name)

@@ -140,7 +140,7 @@ func TestDrones_EveryProblemIsNamed(t *testing.T) {
 		}},
 		{"d.geojson", placesJSON, []string{"d.geojson: is GeoJSON, which holds places only; give drones as YAML or CSV"}},
 		{"d.yaml", depotsYAML, []string{"d.yaml: has no drones; give at least one"}},
-		{"d.yaml", "hospitals: []\n", []string{`"hospitals" is not a list of the fleet; give depots, warehouses, droneTypes or drones`}},
+		{"d.yaml", "hospitals: []\n", []string{`"hospitals" is not a list of the fleet; give depots, warehouses, droneTypes, drones or webhooks`}},
 	} {
 		got, err := placefile.Drones(c.file, []byte(c.text))
 		problems, _ := errors.AsType[placefile.Problems](err)

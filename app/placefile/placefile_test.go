@@ -110,7 +110,7 @@ depots:
 hospitals: []
 `, []string{
 			"d.yaml: line 12: is not a depot; give id and position",
-			`d.yaml: line 13: "hospitals" is not a list of the fleet; give depots, warehouses, droneTypes or drones`,
+			`d.yaml: line 13: "hospitals" is not a list of the fleet; give depots, warehouses, droneTypes, drones or webhooks`,
 			"d.yaml: line 3: id is missing", "d.yaml: line 4: position.lat is 91; give -90 to 90 degrees", "d.yaml: line 4: position.lon is east",
 			`d.yaml: line 6: "capcity" is not a field; the fields are id, name, position, capacity, chargingSlots; did you mean capacity?`,
 			"d.yaml: line 5: id is 7; give a text", "d.yaml: line 7: position.lon is missing",

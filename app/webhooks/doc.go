@@ -9,4 +9,6 @@
 //
 // A State Manager asks every few seconds whether there is a webhook. Without one it takes no lock
 // and follows nothing.
+//
+// The package must not import httpapi, cmd or another package of app.
 package webhooks

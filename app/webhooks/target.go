@@ -108,7 +108,7 @@ func (t *target) run(ctx context.Context) {
 		results  = make(chan domain.WebhookDelivery, atOnce)
 		reading  bool
 		more     = true // there may be deliveries after the last page
-		position = domain.FirstWebhookDeliveryID(t.webhook())
+		after    = domain.FirstWebhookDeliveryID(t.webhook())
 		ended    = map[string]bool{} // since the present read began
 		failures int                 // since the last success
 		sending  sync.WaitGroup
@@ -123,11 +123,11 @@ func (t *target) run(ctx context.Context) {
 		}
 		if (more || announced != "") && !reading && len(q.waiting) <= queued-pageSize {
 			if announced = t.takeAnnounced(); announced != "" {
-				position = min(position, justBefore(announced))
+				after = min(after, justBefore(announced))
 			}
 			reading, more, ended = true, true, map[string]bool{}
-			after := position
-			sending.Go(func() { pages <- t.read(ctx, after) })
+			begin := after
+			sending.Go(func() { pages <- t.read(ctx, begin) })
 		}
 		var at time.Time
 		for len(q.sending) < atOnce {
@@ -171,16 +171,16 @@ func (t *target) run(ctx context.Context) {
 				if !ended[d.ID] {
 					q.add(d)
 				}
-				position = max(position, d.ID)
+				after = max(after, d.ID)
 			}
 			if more = p.Next != ""; more {
-				position = max(position, p.Next)
+				after = max(after, p.Next)
 			}
 		}
 	}
 }
 
-// justBefore is a position after which a delivery is read, and nothing before it.
+// justBefore is an id after which a delivery is read, and none of the webhook before it.
 func justBefore(id string) string { return id[:len(id)-1] }
 
 // news returns the first delivery that was announced and whether the operator has changed the
@@ -202,7 +202,7 @@ func (t *target) takeAnnounced() (announced string) {
 	return announced
 }
 
-// read reads the deliveries after a position.
+// read reads the deliveries after an id.
 func (t *target) read(ctx context.Context, after string) page {
 	filter := firestoretx.DeliveryFilter{Webhook: t.webhook().ID, Status: domain.DeliveryWaiting}
 	l, err := t.cfg.Store.ListDeliveries(ctx, filter, firestoretx.Page{After: after, Limit: pageSize})

@@ -68,6 +68,13 @@ var routesOf = map[string]string{
 	"warehouses apply":    "POST /api/v1/warehouses/apply",
 	"warehouses delete":   "POST /api/v1/warehouses/{id}/delete",
 	"warehouses list":     "GET /api/v1/warehouses",
+	"webhooks apply":      "none: webhooks are set up by whoever runs the fleet",
+	"webhooks delete":     "none: webhooks are set up by whoever runs the fleet",
+	"webhooks deliveries": "none: webhooks are set up by whoever runs the fleet",
+	"webhooks list":       "none: webhooks are set up by whoever runs the fleet",
+	"webhooks replay":     "none: webhooks are set up by whoever runs the fleet",
+	"webhooks rotate":     "none: webhooks are set up by whoever runs the fleet",
+	"webhooks test":       "none: webhooks are set up by whoever runs the fleet",
 }
 
 // flagsWithout are the flags of lists that the API lacks, with the reason.

@@ -97,6 +97,7 @@ var illnesses = []struct {
 		`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="rejected",reason="STALE_TELEMETRY"}`: `0+1500x80`,
 	}, []string{"TelemetryStale"}},
 	{"a full outbox", map[string]string{`dronefleet_outbox_overflow_total{instance="a"}`: `0+1x80`}, []string{"OutboxOverflow"}},
+	{"a receiver of webhooks is down", map[string]string{`dronefleet_webhook_oldest_seconds{instance="a",webhook="W"}`: `0+60x80`}, []string{"WebhookBehind"}},
 	{"a parcel flies twice", map[string]string{`dronefleet_parcels_picked_up_again_total{instance="a"}`: `0x60 1x20`}, []string{"ParcelPickedUpAgain"}},
 	{"Firestore is down", map[string]string{
 		`dronefleet_firestore_rpcs_failed_total{instance="a",operation="telemetry",method="Commit"}`: `0+300x80`,

@@ -92,6 +92,7 @@ locals {
     ["refusals", "refusedAt"],
     ["replays", "replayedAt"],
     ["replays", "replayedBy"],
+    ["webhookDeliveries", "webhookId", "status"],
   ]
   by_hand = {
     for index in local.queried : join("/", index) => index

@@ -82,7 +82,7 @@ var (
 	webhookAttemptsTotal = describe("webhook_attempts_total", counter,
 		"Attempts to send a message to a webhook, by outcome (delivered, failed: it is sent again, dead_letter: given up).", "outcome")
 	webhookOldestSeconds = describe("webhook_oldest_seconds", gauge,
-		"How long the oldest message to a webhook has waited since its event; 0 if none waits. Only the process that sends has it.", "webhook")
+		"Seconds that the oldest message to a webhook has waited since its event; 0 if none waits. Only the process that sends has it.", "webhook")
 	liveReportsTotal = describe("live_reports_total", counter,
 		"Reports of drones that Pub/Sub delivered to the live feed, once more than to the State Managers.")
 	liveReportsBytesTotal = describe("live_reports_bytes_total", counter,

@@ -33,6 +33,7 @@ func busy() *Meter {
 	m.Cycles.SetUnserved("D1", map[string]int64{"CRITICAL": 2})
 	m.Cycles.SetUnserved("D2", map[string]int64{"CRITICAL": 1})
 	m.SetIdleDepots([]string{"D1"})
+	m.SetWebhooksWaiting(map[string]time.Time{"W1": time.Now()})
 	m.ClockOffset.Set(-5 * time.Millisecond)
 	m.Fleet.ExpectDeliveries("CRITICAL")
 	m.Fleet.Delivered("CRITICAL", true, 20*time.Minute)
