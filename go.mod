@@ -49,6 +49,7 @@ require (
 )
 
 require (
+	github.com/coder/websocket v1.8.15
 	golang.org/x/time v0.16.0
 	gonum.org/v1/gonum v0.17.0
 )

@@ -42,7 +42,7 @@ func linkedTestCode(t *testing.T, command string) (found []string) {
 
 // F-API-02: production links no test server and no simulator.
 func TestProductionBinaries_LinkNoTestServer(t *testing.T) {
-	for _, command := range []string{"statemanager", "optimizer", "locktool"} {
+	for _, command := range []string{"statemanager", "optimizer", "gateway", "locktool"} {
 		if found := linkedTestCode(t, command); len(found) > 0 {
 			t.Errorf("%s links %s", command, strings.Join(found, ", "))
 		}

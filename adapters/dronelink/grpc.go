@@ -37,9 +37,9 @@ var pings = keepalive.ServerParameters{
 	MaxConnectionIdle: time.Minute, // of a connection without a session
 }
 
-// NewGRPCServer returns a server of DroneLink. Connections have small buffers, since thousands
+// newGRPC returns a server of DroneLink. Connections have small buffers, since thousands
 // of drones send little.
-func NewGRPCServer(g Gateway, auth Authenticator, opts ...grpc.ServerOption) *grpc.Server {
+func newGRPC(g Gateway, auth Authenticator, opts ...grpc.ServerOption) *grpc.Server {
 	server := grpc.NewServer(append(opts,
 		grpc.MaxRecvMsgSize(MaxFrame), grpc.ReadBufferSize(2<<10), grpc.WriteBufferSize(2<<10), grpc.SharedWriteBuffer(true),
 		grpc.MaxConcurrentStreams(100), grpc.MaxHeaderListSize(16<<10), grpc.ConnectionTimeout(helloWithin),

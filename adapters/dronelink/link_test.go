@@ -4,13 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"github.com/coder/websocket"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/proto"
@@ -68,15 +72,19 @@ func newFleet(t *testing.T) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := dronelink.NewGRPCServer(f.gateway, certificates{dronelink.Certificates{Roots: f.ca.Roots(), Rule: rule}},
-		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{server}, ClientAuth: tls.RequestClientCert})))
+	s := dronelink.NewServer(f.gateway, certificates{dronelink.Certificates{Roots: f.ca.Roots(), Rule: rule}},
+		&tls.Config{Certificates: []tls.Certificate{server}}, emutest.Log(t))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.addr = listener.Addr().String()
 	go func() { _ = s.Serve(listener) }()
-	t.Cleanup(s.Stop)
+	t.Cleanup(func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.Close(now)
+	})
 	return f
 }
 
@@ -86,13 +94,20 @@ type drone struct {
 	stream grpc.BidiStreamingClient[pb.DroneMessage, pb.GatewayMessage]
 }
 
-// connect opens a stream with the certificate of a drone.
-func (f *fleet) connect(t *testing.T, ca *devca.CA, id string) *drone {
+// certificate issues a drone's certificate.
+func certificate(t *testing.T, ca *devca.CA, id string) tls.Certificate {
 	t.Helper()
 	c, err := ca.Client(strings.TrimPrefix(strings.Replace(ruleText, dronelink.DroneMark, id, 1), "uri:"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// connect opens a stream with the certificate of a drone.
+func (f *fleet) connect(t *testing.T, ca *devca.CA, id string) *drone {
+	t.Helper()
+	c := certificate(t, ca, id)
 	conn, err := grpc.NewClient(f.addr, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: f.ca.Roots(), Certificates: []tls.Certificate{c}})))
 	if err != nil {
 		t.Fatal(err)
@@ -257,5 +272,71 @@ func TestLink_KeepsTheNewerSession(t *testing.T) {
 	newer.await("ack", func(m *pb.GatewayMessage) bool { return m.GetAck().GetSequence() == 1 })
 	if n := f.gateway.Sessions(); n != 1 {
 		t.Errorf("%d sessions", n)
+	}
+}
+
+// F-GW-01: the same session over WebSocket, in JSON.
+func TestLink_SpeaksJSONOverWebSocket(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	published := received(t, f.clients.PubSub, pubsubio.TopicTelemetry)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: f.ca.Roots(), Certificates: []tls.Certificate{certificate(t, f.ca, "D-1")}}}}
+	conn, _, err := websocket.Dial(t.Context(), "wss://"+f.addr+dronelink.WebSocketPath, &websocket.DialOptions{HTTPClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	say := func(text string) {
+		if err := conn.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear := func(what string) string {
+		for {
+			_, data, err := conn.Read(t.Context())
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if strings.Contains(string(data), what) {
+				return string(data)
+			}
+		}
+	}
+	say(`{"hello": {"droneId": "D-1"}}`)
+	hear(`{"hello":{"sessionId":`)
+	at := time.Now().UTC().Format(time.RFC3339)
+	say(fmt.Sprintf(`{"report": {"sequence": 1, "telemetry": {"droneId": "D-1", "timestamp": %q, "position": {"lat": 95, "lon": 2}, "batery_percentage": 9}}}`, at))
+	if refused := hear(`"refusal"`); !strings.Contains(refused, "position.lat is 95") || !strings.Contains(refused, "battery_percentage is spelt") || !strings.Contains(refused, `"sequence":1`) {
+		t.Errorf("refused as %s", refused)
+	}
+	say(fmt.Sprintf(`{"report": {"sequence": 2, "telemetry": {"droneId": "D-1", "timestamp": %q, "position": {"lat": 48.8, "lon": 2}, "status": "IDLE"}}}`, at))
+	hear(`{"ack":{"sequence":2}}`)
+	emutest.Eventually(t, "the report", func() error {
+		if list := published(); len(list) != 1 || list[0].Attributes[wire.AttrSender] != "D-1" {
+			return fmt.Errorf("published %v", list)
+		}
+		return nil
+	})
+	say(`{"report": {"sequence": 3, "telemetry": {"droneId": "D-2", "timestamp": "2026-11-21T12:00:00Z", "position": {"lat": 48.8, "lon": 2}}}}`)
+	hear(string(dronelink.IdentityMismatch))
+	if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+		t.Errorf("the connection ends with %v", err)
+	}
+}
+
+// A client that is not a drone is told what to do.
+func TestLink_RefusesWebSocketsWithoutIdentity(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: f.ca.Roots()}}}
+	for path, want := range map[string]string{"/": dronelink.WebSocketPath, dronelink.WebSocketPath: "shows no certificate"} {
+		resp, err := client.Get("https://" + f.addr + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode < 400 || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %s, %v", path, resp.StatusCode, body, err)
+		}
 	}
 }

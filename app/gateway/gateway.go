@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2"
 	"github.com/google/uuid"
 	"github.com/jonboulle/clockwork"
 	"golang.org/x/sync/semaphore"
@@ -15,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/restart"
 )
 
 // Config tunes a Gateway. A field with the zero value has the default in its comment.
@@ -131,6 +135,64 @@ func (g *Gateway) leave(s *session) {
 	}
 }
 
+// Run sends connected drones their commands, and ends sessions whose credentials end, until
+// ctx does. It follows the topic of commands by a subscription that has id in its name, and
+// calls ready once no command can be missed: drones must not connect before.
+func (g *Gateway) Run(ctx context.Context, client *pubsub.Client, id string, ready func()) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { g.watchCredentials(ctx) })
+	followed := false
+	restart.Until(ctx, func() {
+		err := pubsubio.FollowCommands(ctx, client, id, g.log, func() {
+			if followed {
+				g.catchUp() // on what was published while there was no subscription
+				return
+			}
+			followed = true
+			ready()
+		}, g.Deliver)
+		if ctx.Err() == nil {
+			g.log.WarnContext(ctx, "mission commands cannot be followed; trying again", slog.Any("err", err))
+		}
+	})
+}
+
+// all lists the sessions.
+func (g *Gateway) all() []*session {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Values(g.sessions))
+}
+
+// catchUp reads again what each connected drone must know.
+func (g *Gateway) catchUp() {
+	for _, s := range g.all() {
+		g.work.Go(s.catchUp)
+	}
+}
+
+// watchEvery is how often the credentials of sessions are checked, by the machine's clock.
+const watchEvery = time.Second
+
+// watchCredentials ends sessions whose credentials have expired or are revoked.
+func (g *Gateway) watchCredentials(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for _, s := range g.all() {
+			if refused := s.checkCredentials(ctx); refused != nil {
+				s.end(refused)
+			}
+		}
+	}
+}
+
 // Deliver gives a command to its drone, if it is connected here.
 func (g *Gateway) Deliver(c domain.Command) {
 	g.mu.Lock()
@@ -197,12 +259,8 @@ func (r *receipt) release() { r.gateway.inFlight.Release(r.size) }
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.mu.Lock()
 	g.draining = true
-	leaving := make([]*session, 0, len(g.sessions))
-	for _, s := range g.sessions {
-		leaving = append(leaving, s)
-	}
 	g.mu.Unlock()
-	for _, s := range leaving {
+	for _, s := range g.all() {
 		s.end(reconnect())
 	}
 	gone := make(chan struct{})

@@ -21,7 +21,16 @@ type standing struct {
 }
 
 // resume tells the drone what the store has, as soon as the store answers.
-func (s *session) resume() {
+func (s *session) resume() { s.tellStanding(func(dronelink.Message) bool { return true }) }
+
+// catchUp sends the drone the commands that the store has for it.
+func (s *session) catchUp() {
+	s.tellStanding(func(m dronelink.Message) bool { return m.Command != nil })
+}
+
+// tellStanding reads what the store has, as soon as it answers, and tells the drone the wanted
+// messages.
+func (s *session) tellStanding(wanted func(dronelink.Message) bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -43,7 +52,9 @@ func (s *session) resume() {
 		return
 	}
 	for _, m := range found.messages(s.hello) {
-		s.send(m)
+		if wanted(m) {
+			s.send(m)
+		}
 	}
 }
 

@@ -132,8 +132,7 @@ func (s *session) Report(ctx context.Context, r dronelink.Report) error {
 	return nil
 }
 
-// admit waits until the drone may send another report, and checks that it is still who it
-// was.
+// admit waits until the drone may send another report.
 func (s *session) admit(ctx context.Context) error {
 	now := s.gateway.clock.Now()
 	if wait := s.allowance.take(now); wait > 0 {
@@ -150,17 +149,20 @@ func (s *session) admit(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	if !s.who.Until.IsZero() && now.After(s.who.Until) {
-		s.end(expired())
-		return s.err()
-	}
-	if s.who.Holds != nil {
-		if refused, is := errors.AsType[*dronelink.Refusal](s.who.Holds(ctx)); is {
-			s.end(refused)
-			return refused
-		}
-	}
 	return nil
+}
+
+// checkCredentials returns why the drone's proof of who it is no longer counts; nil while it
+// does.
+func (s *session) checkCredentials(ctx context.Context) *dronelink.Refusal {
+	if !s.who.Until.IsZero() && s.gateway.clock.Now().After(s.who.Until) {
+		return expired()
+	}
+	if s.who.Holds == nil {
+		return nil
+	}
+	refused, _ := errors.AsType[*dronelink.Refusal](s.who.Holds(ctx))
+	return refused
 }
 
 // await acks a report once Pub/Sub has it and all before it.

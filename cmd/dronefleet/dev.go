@@ -41,6 +41,7 @@ type devCommand struct {
 	FirestoreAddr   string         `help:"Address of the embedded Firestore; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
 	PubsubAddr      string         `help:"Address of the embedded Pub/Sub; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
 	HTTPAddr        string         `help:"Address of the HTTP API; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	LinkAddr        string         `help:"Address at which drones of your own connect, over gRPC and WebSocket, with certificates whose files are printed; \"\" for none." placeholder:"HOST:PORT" name:"link-addr" aliases:"link" check:"listen"`
 	InsecureHTTP    bool           `help:"Let other machines read the HTTP API, without credentials." name:"insecure-http"`
 	HTTPHosts       []httpapi.Host `help:"Host names, besides localhost, by which the HTTP API may be reached." placeholder:"HOST" name:"http-hosts"`
 	LogLevel        slog.Level     `help:"Lowest severity that is logged to standard error: debug, info, warn, error." default:"error" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
@@ -91,7 +92,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 		ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoAdvance: !c.Position,
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
-		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.config(),
+		LinkAddr: c.LinkAddr, DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.config(),
 		Out: console, Terminal: isTerminal(console), Log: log,
 	})
 	if err != nil && summary.ElapsedSeconds == 0 {

@@ -57,13 +57,24 @@ func (c Connection) CheckConnection(r *config.Refuser) {
 // Open connects, makes sure that Firestore and Pub/Sub answer, and returns the
 // fleet's clock.
 func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock, error) {
+	return open(ctx, c.config())
+}
+
+// OpenReadOnly is Open with a Firestore client that refuses to write.
+func (c Connection) OpenReadOnly(ctx context.Context) (*connect.Clients, *simclock.Clock, error) {
+	cfg := c.config()
+	cfg.ReadOnly = true
+	return open(ctx, cfg)
+}
+
+func open(ctx context.Context, cfg connect.Config) (*connect.Clients, *simclock.Clock, error) {
 	// Google's libraries prefer these variables, even to what a flag says.
 	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, nil, err
 		}
 	}
-	clients, err := connect.Open(ctx, c.config(), meter.New())
+	clients, err := connect.Open(ctx, cfg, meter.New())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -25,7 +25,7 @@ func TestConfigurationDocument_IsCurrent(t *testing.T) {
 	}
 	checkExample(t, string(text))
 	sections := map[string]string{}
-	for _, binary := range []string{"statemanager", "optimizer", "dronefleet"} {
+	for _, binary := range []string{"statemanager", "optimizer", "gateway", "dronefleet"} {
 		table, err := exec.Command(clitest.Program(binary).Path(t), "--print-settings").Output()
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // One environment serves every program: none reports another's variables as
 // misspelled. A misspelled one is reported in addition to any other error.
 func TestMain_ReportsOnlyMisspelledVariables(t *testing.T) {
-	programs := []string{"dronefleet", "optimizer", "statemanager"}
+	programs := []string{"dronefleet", "gateway", "optimizer", "statemanager"}
 	variables := map[string]bool{}
 	for _, program := range programs {
 		table, err := exec.Command(clitest.Program(program).Path(t), "--print-settings").Output()
@@ -28,6 +28,7 @@ func TestMain_ReportsOnlyMisspelledVariables(t *testing.T) {
 	}
 	for program, typo := range map[string][2]string{
 		"optimizer":    {"DRONEFLEET_PROJCT", "DRONEFLEET_PROJECT"},
+		"gateway":      {"DRONEFLEET_LINK_ADRR", "DRONEFLEET_LINK_ADDR"},
 		"statemanager": {"DRONEFLEET_PROJCT", "DRONEFLEET_PROJECT"},
 		"dronefleet":   {"DRONEFLEET_DRNES", "DRONEFLEET_DRONES"}, // it has no setting for the project
 	} {

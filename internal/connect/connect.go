@@ -42,6 +42,8 @@ type Config struct {
 	Database string // Firestore database id; empty means "(default)"
 	// The emulators' addresses; empty means the real service.
 	FirestoreHost, PubSubHost string
+	// ReadOnly makes the Firestore client refuse to write, for programs that must not.
+	ReadOnly bool
 }
 
 // FromEnvironment fills empty fields from the environment.
@@ -135,7 +137,11 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 		return nil, err
 	}
 	c = c.WithDefaults()
-	fs, err := openFirestore(ctx, c, m.DialOptions()...)
+	dial := m.DialOptions()
+	if c.ReadOnly {
+		dial = append(dial, refuseWrites()...)
+	}
+	fs, err := openFirestore(ctx, c, dial...)
 	if err != nil {
 		return nil, err
 	}

@@ -89,9 +89,9 @@ func (ca *CA) issue(template *x509.Certificate) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// WriteRoot writes the authority's certificate as dir/ca.crt.
-func (ca *CA) WriteRoot(dir string) error {
-	return write(dir, "ca.crt", "CERTIFICATE", ca.certificate.Raw, 0o644)
+// Write writes the authority as dir/ca.crt and dir/ca.key.
+func (ca *CA) Write(dir string) error {
+	return Write(dir, "ca", tls.Certificate{Certificate: [][]byte{ca.certificate.Raw}, PrivateKey: ca.key})
 }
 
 // Write writes a certificate as dir/name.crt and its key as dir/name.key.

@@ -40,6 +40,7 @@ type Config struct {
 	PubSubAddr      string
 	HTTPAddr        string         // where the HTTP API listens; "" for none
 	HTTPHosts       []httpapi.Host // by which the HTTP API may be reached, besides localhost
+	LinkAddr        string         // where drones connect; "" for no gateway
 	DataDir         string         // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
 	DrainTimeout    time.Duration // how long the end waits for the backlog; 0 for 30 s

@@ -53,6 +53,14 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 		}
 		defer api.Close()
 	}
+	var linkAt net.Listener
+	if cfg.LinkAddr != "" {
+		var err error
+		if linkAt, err = net.Listen("tcp", cfg.LinkAddr); err != nil {
+			return Summary{}, fmt.Errorf("--link: %w; give another address or stop the process that uses it", err)
+		}
+		defer linkAt.Close()
+	}
 	began := time.Now()
 	clock, err := simclock.New(simclock.Rate{Epoch: began, Speed: cfg.Speed})
 	if err != nil {
@@ -68,6 +76,9 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 		return Summary{}, err
 	}
 	err = run.open(ctx)
+	if err == nil && linkAt != nil {
+		run.link, err = run.openLink(ctx, linkAt)
+	}
 	if ctx.Err() != nil && endedBy(err) {
 		err = errors.New("interrupted before the fleet ran")
 	}
@@ -144,6 +155,7 @@ type devRun struct {
 	manager *manager.Manager
 	cycles  *dispatch.Runner
 	publish *pubsubio.Publisher // the optimizer's
+	link    *link               // nil for none
 
 	firstTelemetry time.Duration
 	unsettled      int // messages that the end did not wait for
@@ -249,6 +261,8 @@ func (run *devRun) run(ctx context.Context) error {
 	}
 	managerCtx, stopManager := context.WithCancel(background)
 	defer stopManager()
+	linkCtx, stopLink := context.WithCancel(background)
+	defer stopLink()
 	settling, stopSettling := context.WithCancel(background)
 	var managing errgroup.Group
 	start(&managing, func() error {
@@ -256,6 +270,9 @@ func (run *devRun) run(ctx context.Context) error {
 		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Site{Access: httpapi.Access{Hosts: run.cfg.HTTPHosts, Limiter: ratelimit.New(ratelimit.Default, time.Now)}}, run.api)
 	})
 	start(&managing, func() error { return run.watchSubscriptions(managerCtx) })
+	if run.link != nil {
+		start(&managing, func() error { return run.link.serve(linkCtx) })
+	}
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
 	start(&managing, func() error { return run.outside.receiveCommands(commandCtx) })
@@ -292,6 +309,7 @@ func (run *devRun) run(ctx context.Context) error {
 		run.outside.publisher.Stop()
 		run.publish.Stop()
 	})
+	stopLink()
 	run.drain(settling)
 	stopManager()
 	stopCommands()
@@ -446,6 +464,9 @@ func (run *devRun) announce() {
 		for i, role := range demoRoles {
 			lines = append(lines, fmt.Sprintf("  export %s_KEY=%s", strings.ToUpper(string(role)), run.keys[i]))
 		}
+	}
+	if run.link != nil {
+		lines = append(lines, run.link.lines()...)
 	}
 	run.console.print(2, append(lines, "Ctrl-C ends the run with a summary.")...)
 }

@@ -28,6 +28,9 @@ func (run *devRun) status(ctx context.Context) {
 
 func (run *devRun) close() error {
 	var errs []error
+	if run.link != nil {
+		errs = append(errs, run.link.close())
+	}
 	if run.product != nil {
 		errs = append(errs, run.product.Close())
 	}
