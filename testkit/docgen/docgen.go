@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Elsewhere is the text of a section that another package generates.
+const Elsewhere = "\x00"
+
 // Hold fails unless the document, a file, has exactly these sections, by name,
 // each once; their texts end with a newline. With update it writes stale ones anew; else the error tells the
 // command that would.
@@ -47,6 +50,9 @@ func fill(document, text string, sections map[string]string) (string, error) {
 		_, after, ended := strings.Cut(rest, end)
 		if !found || !ended {
 			return "", fmt.Errorf("it needs a section between %q and %q", begin, end)
+		}
+		if section == Elsewhere {
+			continue
 		}
 		indent := before[strings.LastIndexByte(before, '\n')+1:]
 		text = before + begin + blank + section + blank + indent + end + after
