@@ -85,6 +85,9 @@ var restrictions = []struct {
 	{"httpapi/ratelimit", nil},
 	{"bench/measure", []string{"internal/cli"}},
 	{"sim/invariant", []string{"domain"}},
+	{"sim/conform", []string{
+		"domain", "api", "proto", "deploy", "emulator", "adapters", "app/dispatch", "app/manager", "app/operator", "httpapi", "internal", "solver", "lock", "sim/fleetlink", "sim/fleetsim",
+	}},
 	{"sim/explore", []string{"domain", "policy", "sim/invariant"}},
 	{"sim/fleethistory", []string{"adapters/firestoretx", "adapters/pubsubio", "sim/invariant"}},
 	{"sim/fleetlink", []string{"domain", "adapters/pubsubio", "adapters/wire", "app/dispatch", "emulator/pubsub", "sim/fleetsim", "sim/invariant"}},

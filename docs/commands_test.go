@@ -33,7 +33,7 @@ var (
 	quoted = regexp.MustCompile("(?:`|\"|\\\\\")((?:dronefleet|statemanager|optimizer|locktool) [^`\"\\\\]+)(?:`|\\\\?\")")
 	// unquoted is what looks like one, and where it would end nobody can tell.
 	unquoted = regexp.MustCompile(`(?m)(?:^|[^"\x60])\b(?:dronefleet|statemanager|optimizer|locktool) (?:` +
-		`serve|dev|emulators|fleet|orders|drones|depots|warehouses|audit|deadletters|locks|publish|run|once|solve|probe)\b.*$`)
+		`serve|dev|emulators|fleet|conform|orders|drones|depots|warehouses|audit|deadletters|locks|publish|run|once|solve|probe)\b.*$`)
 	interpolated = regexp.MustCompile(`\$\{[^}]*\}`)
 	words        = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
 )

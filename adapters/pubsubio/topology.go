@@ -92,11 +92,22 @@ func ensureSubscription(ctx context.Context, c *pubsub.Client, sub *pubsubpb.Sub
 // CreateTemporary creates a subscription of one process, which DeleteTemporary deletes.
 // That of a process that was killed expires after a day. One that exists is used.
 func CreateTemporary(ctx context.Context, c *pubsub.Client, name, topic string) error {
-	_, err := c.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
-		Name: subscriptionName(c, name), Topic: topicName(c, topic), AckDeadlineSeconds: 10,
-		MessageRetentionDuration: durationpb.New(temporaryRetention),
-		ExpirationPolicy:         &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(temporaryExpiration)},
-	})
+	return createTemporary(ctx, c, &pubsubpb.Subscription{Name: name, Topic: topic})
+}
+
+// CreateTemporaryOrdered is CreateTemporary with messages in order. The filter, if any, is one of
+// Pub/Sub's, such as that for one drone's commands.
+func CreateTemporaryOrdered(ctx context.Context, c *pubsub.Client, name, topic, filter string) error {
+	return createTemporary(ctx, c, &pubsubpb.Subscription{Name: name, Topic: topic, Filter: filter, EnableMessageOrdering: true})
+}
+
+func createTemporary(ctx context.Context, c *pubsub.Client, sub *pubsubpb.Subscription) error {
+	name := sub.GetName()
+	sub.Name, sub.Topic = subscriptionName(c, name), topicName(c, sub.GetTopic())
+	sub.AckDeadlineSeconds = 10
+	sub.MessageRetentionDuration = durationpb.New(temporaryRetention)
+	sub.ExpirationPolicy = &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(temporaryExpiration)}
+	_, err := c.SubscriptionAdminClient.CreateSubscription(ctx, sub)
 	if err != nil && status.Code(err) != codes.AlreadyExists {
 		return fmt.Errorf("create subscription %s: %w", name, err)
 	}

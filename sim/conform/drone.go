@@ -36,6 +36,9 @@ type DroneConfig struct {
 	Restart func(context.Context) error
 	Keys    bool          // the line has ordering keys
 	Limit   time.Duration // of the fleet's time; 0 for DroneLimit
+	// Slack is added to the times within which a drone must react and report, because the machine
+	// takes its time, too, where the fleet's runs faster.
+	Slack time.Duration
 	// Progress is told what happens; nil for nobody.
 	Progress func(string)
 }
@@ -120,7 +123,7 @@ func (x *droneExam) meet() error {
 		return fmt.Errorf("no report of drone %s came within %s; start it, and let it report here", x.cfg.ID, firstReport)
 	}
 	idle := func() bool { return x.now.Status == domain.DroneIdle && x.now.MissionID == "" }
-	if !x.until(reaction, idle) {
+	if !x.until(x.reaction(), idle) {
 		if x.err != nil {
 			return x.err
 		}
@@ -129,7 +132,7 @@ func (x *droneExam) meet() error {
 	if x.now.Battery < minBattery {
 		return fmt.Errorf("drone %s has %.0f %% charge; charge it to %d %% or more before the examination", x.cfg.ID, x.now.Battery, minBattery)
 	}
-	x.home = x.now.Position
+	x.home, x.began = x.now.Position, x.line.Now()
 	if !x.now.SupportsAmendments {
 		x.skip("the drone does not support amendments", "D-20", "D-21", "D-23")
 	}
@@ -170,6 +173,9 @@ func (x *droneExam) until(limit time.Duration, met func() bool) bool {
 	}
 	return x.err == nil
 }
+
+// reaction is how long the drone may take to obey.
+func (x *droneExam) reaction() time.Duration { return reaction + x.cfg.Slack }
 
 // watchFor reads messages for a while.
 func (x *droneExam) watchFor(d time.Duration) { x.until(d, func() bool { return false }) }
@@ -253,11 +259,11 @@ func (x *droneExam) begin(what string, f *flight) bool {
 	x.off = nil
 	x.test("D-05")
 	x.command(f)
-	if x.until(reaction, func() bool { return x.now.MissionID == f.mission.ID }) {
+	if x.until(x.reaction(), func() bool { return x.now.MissionID == f.mission.ID }) {
 		return true
 	}
 	if x.err == nil {
-		x.broke("D-05", "%s is not named %s after its command", f.mission.ID, reaction)
+		x.broke("D-05", "%s is not named %s after its command", f.mission.ID, x.reaction())
 		x.comeHome()
 	}
 	return false
@@ -378,6 +384,7 @@ func (x *droneExam) firstFlight() {
 	}
 	x.test("D-13")
 	f.repeatedAt = f.count
+	x.off = append(x.off, offLimits{x.north(), func() string { return "D-13" }, "the first stop again, after its command was repeated"})
 	x.command(f)
 	if !x.reach(f, 2) || !x.land(f) {
 		return
@@ -410,8 +417,8 @@ func (x *droneExam) changes() {
 	x.change(f, first[0], first[1], x.back())
 	if x.now.SupportsAmendments {
 		x.test("D-20")
-		if !x.until(reaction, func() bool { return x.now.MissionRevision == 2 }) && x.err == nil {
-			x.broke("D-20", "revision 2 of %s is not named %s after its command", f.mission.ID, reaction)
+		if !x.until(x.reaction(), func() bool { return x.now.MissionRevision == 2 }) && x.err == nil {
+			x.broke("D-20", "revision 2 of %s is not named %s after its command", f.mission.ID, x.reaction())
 		}
 	} else {
 		x.watchFor(2 * time.Second)
@@ -442,8 +449,8 @@ func (x *droneExam) revocation() {
 	x.test("D-17", "D-18")
 	x.off = append(x.off, offLimits{x.east(), func() string { return "D-17" }, "the delivery of the mission that was revoked"})
 	x.revoke(f)
-	if !x.until(reaction, func() bool { return x.now.MissionID != f.mission.ID || x.parkedAtHome() }) && x.err == nil {
-		x.broke("D-17", "%s is still named %s after its revocation", f.mission.ID, reaction)
+	if !x.until(x.reaction(), func() bool { return x.now.MissionID != f.mission.ID || x.parkedAtHome() }) && x.err == nil {
+		x.broke("D-17", "%s is still named %s after its revocation", f.mission.ID, x.reaction())
 	}
 	if !x.until(2*perStop, x.parkedAtHome) {
 		if x.err == nil {
@@ -485,7 +492,7 @@ func (x *droneExam) restart() {
 		}
 		return
 	}
-	if !x.until(reaction, func() bool { return x.now.MissionID == f.mission.ID }) {
+	if !x.until(x.reaction(), func() bool { return x.now.MissionID == f.mission.ID }) {
 		if x.err == nil {
 			x.broke("D-19", "%s is not named after the restart", f.mission.ID)
 			x.comeHome()
@@ -514,7 +521,7 @@ func (x *droneExam) onTheWayHome() {
 	next := x.flight(pickup("O-8", x.south()), delivery("O-8", x.west()), x.back())
 	x.off = nil
 	x.command(next)
-	took := x.until(reaction, func() bool { return x.now.MissionID == next.mission.ID || f.ended })
+	took := x.until(x.reaction(), func() bool { return x.now.MissionID == next.mission.ID || f.ended })
 	if x.err != nil {
 		return
 	}
@@ -548,7 +555,7 @@ func (x *droneExam) waits() {
 		}
 		return
 	}
-	x.until(reaction, func() bool { return f.ended })
+	x.until(x.reaction(), func() bool { return f.ended })
 }
 
 // givesWay gives a drone that waits another route, which does not begin with what it has completed.
@@ -572,9 +579,9 @@ func (x *droneExam) givesWay() {
 	x.test("D-26")
 	target := min(100, math.Ceil(x.now.Battery)+1)
 	x.change(f, domain.Waypoint{Type: domain.WaypointCharge, Position: x.home, ChargeToPercent: target})
-	if !x.until(reaction, func() bool { return x.now.MissionRevision == 2 }) {
+	if !x.until(x.reaction(), func() bool { return x.now.MissionRevision == 2 }) {
 		if x.err == nil {
-			x.broke("D-26", "revision 2 of %s is not named %s after its command", f.mission.ID, reaction)
+			x.broke("D-26", "revision 2 of %s is not named %s after its command", f.mission.ID, x.reaction())
 		}
 		return
 	}
@@ -584,5 +591,5 @@ func (x *droneExam) givesWay() {
 		}
 		return
 	}
-	x.until(reaction, func() bool { return f.ended })
+	x.until(x.reaction(), func() bool { return f.ended })
 }

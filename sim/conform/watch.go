@@ -117,7 +117,7 @@ func (x *droneExam) silenceFrom(now time.Time) { x.last, x.silent = now, false }
 
 // quiet notes a drone that does not report.
 func (x *droneExam) quiet() {
-	if x.heard > 0 && !x.silent && !x.excused() && x.line.Now().Sub(x.last) > maxSilence {
+	if x.heard > 0 && !x.silent && !x.excused() && x.line.Now().Sub(x.last) > maxSilence+x.cfg.Slack {
 		x.silent = true
 		x.broke("D-01", "no report for %s", maxSilence)
 	}
@@ -180,9 +180,9 @@ func (x *droneExam) hear(m Message) {
 // clock judges the time of a report.
 func (x *droneExam) clock(m Message, t domain.Telemetry) {
 	switch ahead := t.Timestamp.Sub(m.Arrived); {
-	case ahead > maxAhead:
+	case ahead > maxAhead+x.cfg.Slack:
 		x.broke("D-03", "a report is more than %s ahead", maxAhead)
-	case ahead < -maxBehind:
+	case ahead < -maxBehind-x.cfg.Slack:
 		x.broke("D-03", "a report is more than %s old when it arrives", maxBehind)
 	}
 	if x.heard > 0 && !t.Timestamp.After(x.now.Timestamp) {

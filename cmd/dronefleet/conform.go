@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/sim/conform"
+	"github.com/dronefleet/dronefleet/sim/devrun"
+)
+
+type conformCommand struct {
+	Drone conformDroneCommand `cmd:"" help:"Play the fleet's side to a drone, over Pub/Sub: missions, late and repeated commands, a revocation, a restart."`
+}
+
+// conformOutput holds the flag of what an examination prints.
+type conformOutput struct {
+	Output string `help:"How to print the results on standard output: text or json. Progress goes to standard error with json." enum:"text,json" default:"text" short:"o"`
+}
+
+// progress is where an examination says what happens.
+func (o conformOutput) progress() io.Writer {
+	if o.Output == "json" {
+		return os.Stderr
+	}
+	return cli.Stdout
+}
+
+// print prints a summary and fails if a rule was broken.
+func (o conformOutput) print(s conform.Summary) error {
+	var err error
+	if o.Output == "json" {
+		encoder := json.NewEncoder(cli.Stdout)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(s)
+	} else {
+		err = s.Print(cli.Stdout)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Ended != "" && len(s.Broken()) == 0 {
+		return fmt.Errorf("the examination of %s ended early: %s", s.Subject, s.Ended)
+	}
+	if broken := s.Broken(); len(broken) > 0 {
+		return fmt.Errorf("%s broke %d rules: %s; api/asyncapi.yaml says what each asks for", s.Subject, len(broken), strings.Join(broken, ", "))
+	}
+	return nil
+}
+
+type conformDroneCommand struct {
+	conformOutput
+	ID             string        `help:"Id of the drone." required:"" name:"id" check:"id" placeholder:"ID"`
+	Pubsub         string        `help:"Address of the embedded Pub/Sub that the drone connects to." default:"127.0.0.1:8085" check:"listen on loopback"`
+	PubsubHost     string        `help:"Use the Pub/Sub emulator at this address instead of an embedded one." env:"PUBSUB_EMULATOR_HOST" placeholder:"HOST:PORT" check:"address"`
+	Project        string        `help:"Project of the topics." default:"dronefleet" env:"GOOGLE_CLOUD_PROJECT" check:"id"`
+	RestartCommand string        `help:"Shell command that restarts the drone's program in flight, and returns. Without it a person is asked at the terminal." placeholder:"COMMAND"`
+	Speed          float64       `help:"How fast the time of a simulated drone runs, in seconds per second. Above 1 its clock is not judged." default:"1" check:"min 1 max 100"`
+	Limit          time.Duration `help:"End after this long, in the drone's time." default:"10m" check:"min 1m max 1h"`
+}
+
+// Run examines the drone, prints the results, and fails if a rule was broken.
+func (c *conformDroneCommand) Run(ctx context.Context) (err error) {
+	id, host := domain.DroneID(c.ID), c.PubsubHost
+	if host == "" {
+		server, err := pubsubemu.Start(pubsubemu.Options{Addr: c.Pubsub, HTTPHint: "Drones publish reports to the topic telemetry."})
+		if err != nil {
+			return devrun.Unserved("--pubsub", err)
+		}
+		defer server.Close()
+		host = server.Addr()
+	}
+	// Google's libraries prefer the variable, even to what a flag says.
+	if err := os.Unsetenv(connect.PubSubHost); err != nil {
+		return err
+	}
+	// Firestore is not used.
+	clients, err := connect.Open(ctx, connect.Config{Project: c.Project, FirestoreHost: host, PubSubHost: host}, meter.New())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, clients.Close()) }()
+	if err := conform.PrepareDrone(ctx, clients.PubSub, id); err != nil {
+		return err
+	}
+	line, err := conform.OpenPubSub(ctx, clients.PubSub, id, c.Speed)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, line.Close()) }()
+	out := c.progress()
+	fmt.Fprintf(out, "Let the drone publish its reports to the topic telemetry. Its commands are in the subscription %s. It connects with\n  export %s=%s GOOGLE_CLOUD_PROJECT=%s\n",
+		conform.DroneSubscription(id), connect.PubSubHost, host, c.Project)
+	summary, err := conform.Drone(ctx, conform.DroneConfig{
+		ID: id, Keys: true, Limit: c.Limit, Slack: conform.Slack(c.Speed), Restart: c.restart(out),
+		Progress: func(text string) { fmt.Fprintln(out, text) },
+	}, line)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.print(summary), ctx.Err())
+}
+
+// restart restarts the drone: by a command, or by a person at the terminal; nil if there is neither.
+func (c *conformDroneCommand) restart(out io.Writer) func(context.Context) error {
+	switch {
+	case c.RestartCommand != "":
+		return func(ctx context.Context) error {
+			cmd := exec.CommandContext(ctx, "/bin/sh", "-c", c.RestartCommand)
+			cmd.Stdout, cmd.Stderr = out, os.Stderr
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("--restart-command: %w", err)
+			}
+			return nil
+		}
+	case isTerminal(os.Stdin):
+		return func(ctx context.Context) error {
+			fmt.Fprintln(out, "Restart the drone's program now, as after a loss of power, then press Enter.")
+			return answered(ctx, os.Stdin)
+		}
+	}
+	return nil
+}
+
+// answered waits for a line of a person.
+func answered(ctx context.Context, in io.Reader) error {
+	line := make(chan error, 1)
+	go func() {
+		_, err := bufio.NewReader(in).ReadString('\n')
+		line <- err
+	}()
+	select {
+	case err := <-line:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var subscriptionName = regexp.MustCompile(`^[A-Za-z0-9_.~+%-]{1,128}$`)
+
+// Check implements config.Checker.
+func (c *conformDroneCommand) Check(r *config.Refuser) {
+	if !subscriptionName.MatchString(c.ID) {
+		r.Refuse("id", "%q cannot end the name of a subscription of Pub/Sub; give letters, digits and any of -_.~+%%", c.ID)
+	}
+}

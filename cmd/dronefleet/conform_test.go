@@ -1,0 +1,87 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/sim/conform"
+	"github.com/dronefleet/dronefleet/sim/fleetlink"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
+)
+
+// F-KIT-01: the kit prints how to connect, examines a simulated drone whose time runs faster, and
+// prints its results as JSON. A drone that is not examined to the end has not passed.
+func TestConform_ExaminesADrone(t *testing.T) {
+	t.Parallel()
+	limit := longtest.Size(t, "limit of an examination", "1m", "10m")
+	restarted := filepath.Join(t.TempDir(), "restarted")
+	p := dronefleet.Start(t, connect.Config{}, "conform", "drone", "--id=MAKER-001", "--pubsub=127.0.0.1:0", "--speed=50", "--limit="+limit,
+		"--restart-command=: > "+restarted, "--output=json")
+	host, _, _ := strings.Cut(p.Find(p.Stderr, "export "+connect.PubSubHost+"="), " ")
+	ctx, stop := context.WithCancel(t.Context())
+	flown := make(chan error)
+	go func() { flown <- fly(ctx, t, host) }()
+	var summary conform.Summary
+	err := json.NewDecoder(p.Stdout).Decode(&summary)
+	stop()
+	if err := <-flown; err != nil {
+		t.Error(err)
+	}
+	if err != nil || len(summary.Results) == 0 {
+		t.Fatalf("results %+v, %v", summary, err)
+	}
+	for _, r := range summary.Results {
+		if r.Verdict == conform.Broken || limit == "10m" && r.Verdict != conform.Kept {
+			t.Errorf("%s is %s: %q %s", r.ID, r.Verdict, r.Findings, r.Why)
+		}
+	}
+	failed := p.Cmd.Wait() != nil
+	if _, err := os.Stat(restarted); (limit == "10m") != (err == nil) || failed != (limit != "10m") {
+		t.Errorf("restarted: %v, failed: %t, ended %q", err, failed, summary.Ended)
+	}
+}
+
+// fly flies a drone of the reference world at its depot, until ctx ends.
+func fly(ctx context.Context, t *testing.T, host string) error {
+	clients := emutest.Connect(t, connect.Config{FirestoreHost: host, PubSubHost: host})
+	clock, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 50})
+	if err != nil {
+		return err
+	}
+	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: 1, IDPrefix: "MAKER"})
+	if err != nil {
+		return err
+	}
+	world.Drones[0].Position = world.Depots[0].Position
+	publisher := pubsubio.NewPublisher(clients.PubSub)
+	defer publisher.Stop()
+	drones, err := fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: 1}, clock, fleetlink.Publisher{Publisher: publisher}, fleetsim.NewConfirmations())
+	if err != nil {
+		return err
+	}
+	go func() {
+		_ = fleetlink.ReceiveCommands(ctx, clients.PubSub, conform.DroneSubscription("MAKER-001"), func(c domain.Command) { drones.Deliver(c) },
+			func(err error) { t.Error(err) }) // until ctx ends
+	}()
+	drones.Run(ctx)
+	return nil
+}
+
+// F-KIT-01: a wrong command line is refused; a drone that never appears is an error.
+func TestConform_RefusesInOneLine(t *testing.T) {
+	t.Parallel()
+	dronefleet.Refuses(t, connect.Config{}, 2, []string{"id (flag --id)", "subscription"}, "conform", "drone", "--id=a b")
+	dronefleet.Refuses(t, connect.Config{}, 2, []string{"--id"}, "conform", "drone")
+	dronefleet.Refuses(t, connect.Config{}, 2, []string{"pubsub (flag --pubsub)", "loopback"}, "conform", "drone", "--id=a", "--pubsub=0.0.0.0:1")
+}
