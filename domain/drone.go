@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Drone is a drone as the State Manager knows it. It is the aggregate root of its mission: every
 // change of the mission or its orders also writes the drone, so that the drone's version stands for
@@ -147,7 +150,8 @@ func (d *Drone) Properties() DroneProperties {
 	return DroneProperties{
 		PayloadCapacityKg: d.PayloadCapacityKg, ConsumptionPerKm: d.ConsumptionPerKm, MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
 		ConsumptionPerKmKg: d.ConsumptionPerKmKg, ChargeRate: d.ChargeRate, BatteryCapacityMah: d.BatteryCapacityMah,
-		ColdBox: d.ColdBox, Due: d.Due, MinBatteryHealth: d.MinBatteryHealth,
+		ColdBox: d.ColdBox, NoColdBox: d.ColdBox == nil && slices.Contains(d.OwnProperties, coldBoxProperty),
+		Due: d.Due, MinBatteryHealth: d.MinBatteryHealth,
 	}
 }
 

@@ -36,7 +36,8 @@ type DroneProperties struct {
 	ConsumptionPerKmKg   float64 // what each kilogram aboard adds to it
 	ChargeRate           float64 // in a charging slot, percent of a full charge a minute
 	BatteryCapacityMah   int
-	ColdBox              *ColdBox // nil means that it has none
+	ColdBox              *ColdBox
+	NoColdBox            bool // it has no cold box, whatever its type has
 	Due                  []DueItem
 	MinBatteryHealth     float64 // percent; a drone below it takes no mission
 }
@@ -175,6 +176,8 @@ func propertyOf[V any](name string, at func(*DroneProperties) *V, given func(V) 
 
 func nonzero[V comparable](v V) bool { return v != *new(V) }
 
+const coldBoxProperty = "coldBox"
+
 // properties are all of DroneProperties, by the names of their fields in documents and files.
 var properties = []property{
 	propertyOf("payloadCapacityKg", func(p *DroneProperties) *float64 { return &p.PayloadCapacityKg }, nonzero),
@@ -183,7 +186,11 @@ var properties = []property{
 	propertyOf("consumptionPerKmKg", func(p *DroneProperties) *float64 { return &p.ConsumptionPerKmKg }, nonzero),
 	propertyOf("chargeRate", func(p *DroneProperties) *float64 { return &p.ChargeRate }, nonzero),
 	propertyOf("batteryCapacityMah", func(p *DroneProperties) *int { return &p.BatteryCapacityMah }, nonzero),
-	propertyOf("coldBox", func(p *DroneProperties) **ColdBox { return &p.ColdBox }, nonzero),
+	{coldBoxProperty,
+		func(p DroneProperties) bool { return p.ColdBox != nil || p.NoColdBox },
+		func(to *DroneProperties, from DroneProperties) {
+			to.ColdBox, to.NoColdBox = from.ColdBox, from.NoColdBox
+		}},
 	propertyOf("due", func(p *DroneProperties) *[]DueItem { return &p.Due }, func(due []DueItem) bool { return len(due) > 0 }),
 	propertyOf("minBatteryHealth", func(p *DroneProperties) *float64 { return &p.MinBatteryHealth }, nonzero),
 }

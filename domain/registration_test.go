@@ -130,6 +130,15 @@ func TestDroneRegistration_ResolvesItsOwnBeforeItsTypes(t *testing.T) {
 	if diff := cmp.Diff(r.Own, got.Only(r.Own.Given())); diff != "" {
 		t.Errorf("its own is not kept: %s", diff)
 	}
+	// A drone can do without the cold box of its type, and its document keeps that.
+	r.Own.NoColdBox = true
+	got, _ = r.Resolve(&kind)
+	var d domain.Drone
+	d.SetProperties(got)
+	d.OwnProperties = r.Own.Given()
+	if again := d.Registration().Own; got.ColdBox != nil || d.ColdBox != nil || cmp.Diff(r.Own, again) != "" {
+		t.Errorf("without a cold box: %+v, in its document %+v", got, again)
+	}
 	all := validRegistration().Own
 	if got, _ := (domain.DroneRegistration{Own: all}).Resolve(&kind); cmp.Diff(all, got) != "" || len(all.Given()) != 9 {
 		t.Errorf("all of its own: %+v, %v", got, all.Given())

@@ -84,12 +84,18 @@ type propertyForm struct {
 	ConsumptionPerKmKg   float64      `json:"consumptionPerKmKg,omitempty" doc:"What each kilogram aboard adds to it."`
 	ChargeRate           float64      `json:"chargeRate,omitempty" doc:"Percent of a full charge a minute."`
 	BatteryCapacityMah   int          `json:"batteryCapacityMah,omitempty" min:"1" max:"1000000"`
-	ColdBox              *coldBoxForm `json:"coldBox,omitempty"`
+	ColdBox              *coldBoxForm `json:"coldBox,omitempty" doc:"none for a drone that has none although its type has one."`
 	Due                  []dueForm    `json:"due,omitempty" doc:"At most 16 items, each with at least one limit."`
 	MinBatteryHealth     float64      `json:"minBatteryHealth,omitempty" doc:"Percent; a drone below it takes no mission." max:"100"`
 }
 
-type coldBoxForm struct {
+type coldBoxForm struct{}
+
+func (*coldBoxForm) schema(s *schemas) schema {
+	return schema{"oneOf": []schema{s.closed(typeOf[temperaturesForm]()), {"type": "string", "enum": []string{"none"}}}}
+}
+
+type temperaturesForm struct {
 	MinCelsius float64 `json:"minCelsius" min:"-100" max:"60"`
 	MaxCelsius float64 `json:"maxCelsius" min:"-100" max:"60"`
 }

@@ -95,12 +95,14 @@ func (r *reader) adopt(rec record, since int, problems []domain.FieldProblem) {
 }
 
 func (r *reader) properties(rec record) domain.DroneProperties {
-	return domain.DroneProperties{
+	p := domain.DroneProperties{
 		PayloadCapacityKg: r.amount(rec, "payloadCapacityKg"), ConsumptionPerKm: r.amount(rec, "consumptionPerKm"),
 		MaxFlightTimeMinutes: r.count(rec, "maxFlightTimeMinutes", 1), ConsumptionPerKmKg: r.amount(rec, "consumptionPerKmKg"),
 		ChargeRate: r.amount(rec, "chargeRate"), BatteryCapacityMah: r.count(rec, "batteryCapacityMah", 1),
-		ColdBox: r.coldBox(rec), Due: r.due(rec), MinBatteryHealth: r.amount(rec, "minBatteryHealth"),
 	}
+	p.ColdBox, p.NoColdBox = r.coldBox(rec)
+	p.Due, p.MinBatteryHealth = r.due(rec), r.amount(rec, "minBatteryHealth")
+	return p
 }
 
 // amount reads a number above 0; 0 if it is left out. Package domain knows how large it may be.
@@ -121,8 +123,12 @@ func (r *reader) above0(where, field string, is any) float64 {
 	return n
 }
 
-// coldBox reads {minCelsius, maxCelsius}, or in CSV these two columns.
-func (r *reader) coldBox(rec record) *domain.ColdBox {
+// noColdBox is the coldBox of a drone that has none although its type has one.
+const noColdBox = "none"
+
+// coldBox reads {minCelsius, maxCelsius}, or in CSV these two columns. without says that it reads
+// noColdBox.
+func (r *reader) coldBox(rec record) (box *domain.ColdBox, without bool) {
 	const field = "coldBox"
 	v, ok := rec.fields[field]
 	where := v.where
@@ -138,18 +144,21 @@ func (r *reader) coldBox(rec record) *domain.ColdBox {
 		ok = ok || len(limits) > 0
 	}
 	if !ok {
-		return nil
+		return nil, false
+	}
+	if v.is == noColdBox && (!r.text || len(limits) == 0) {
+		return nil, true
 	}
 	if !isMap {
-		fix := "give minCelsius and maxCelsius, as in {minCelsius: 2, maxCelsius: 8}"
+		fix := "give minCelsius and maxCelsius, as in {minCelsius: 2, maxCelsius: 8}, or none"
 		if r.text {
-			fix = "give the columns minCelsius and maxCelsius"
+			fix = "give the columns minCelsius and maxCelsius, or none here"
 		}
 		r.refuse(where, field, "is %v; %s", v.is, fix)
-		return nil
+		return nil, false
 	}
 	r.only(where, field, limits, coldBoxFields)
-	box, bad := domain.ColdBox{}, false
+	box, bad := &domain.ColdBox{}, false
 	for _, limit := range []struct {
 		name string
 		to   *float64
@@ -165,9 +174,9 @@ func (r *reader) coldBox(rec record) *domain.ColdBox {
 		*limit.to, bad = n, bad || !isNumber
 	}
 	if bad {
-		return nil
+		return nil, false
 	}
-	return &box
+	return box, false
 }
 
 // only refuses the unknown fields of a map.

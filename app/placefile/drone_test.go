@@ -41,11 +41,13 @@ drones:
     consumptionPerKm: 1
     maxFlightTimeMinutes: 30
     coldBox: {minCelsius: -20, maxCelsius: 0.5}
+  - {id: D-3, homeDepotId: DEPOT, typeId: M30, maxFlightTimeMinutes: 30, coldBox: none}
 `
 
-const dronesCSV = `id,homeDepotId,typeId,shortName,registrationMark,serialNumber,remoteId,maxFlightTimeMinutes,consumptionPerKmKg,chargeRate,batteryCapacityMah,minBatteryHealth,due,payloadCapacityKg,consumptionPerKm,minCelsius,maxCelsius
-D-1,DEPOT,M30,Alpha,F-AAAA,1596A1234567890,FRA-OP-1,45,0.25,2,12000,80,propellers everyFlightHours=100 flightHours=50; yearly check at=2027-01-31T00:00:00Z everyDays=365 landings=500 everyLandings=600,,,,
-D-2,DEPOT,,,,,,30,,,,,,2,1,-20,0.5
+const dronesCSV = `id,homeDepotId,typeId,shortName,registrationMark,serialNumber,remoteId,maxFlightTimeMinutes,consumptionPerKmKg,chargeRate,batteryCapacityMah,minBatteryHealth,due,payloadCapacityKg,consumptionPerKm,minCelsius,maxCelsius,coldBox
+D-1,DEPOT,M30,Alpha,F-AAAA,1596A1234567890,FRA-OP-1,45,0.25,2,12000,80,propellers everyFlightHours=100 flightHours=50; yearly check at=2027-01-31T00:00:00Z everyDays=365 landings=500 everyLandings=600,,,,,
+D-2,DEPOT,,,,,,30,,,,,,2,1,-20,0.5,
+D-3,DEPOT,M30,,,,,30,,,,,,,,,,none
 `
 
 // F-REG-01: YAML, CSV and JSON say the same of a drone and of a type.
@@ -64,6 +66,7 @@ func TestDrones_AreTheSameInEveryFormat(t *testing.T) {
 		{ID: "D-2", HomeDepotID: "DEPOT", Own: domain.DroneProperties{
 			PayloadCapacityKg: 2, ConsumptionPerKm: 1, MaxFlightTimeMinutes: 30, ColdBox: &domain.ColdBox{MinCelsius: -20, MaxCelsius: 0.5},
 		}},
+		{ID: "D-3", HomeDepotID: "DEPOT", TypeID: "M30", Own: domain.DroneProperties{MaxFlightTimeMinutes: 30, NoColdBox: true}},
 	}
 	for name, text := range map[string]string{"d.yaml": dronesYAML, "d.csv": dronesCSV, "-": dronesYAML, "drones": dronesCSV} {
 		got, err := placefile.Drones(name, []byte(text))
@@ -80,6 +83,7 @@ func TestDrones_AreTheSameInEveryFormat(t *testing.T) {
 			},
 		},
 		{"id": "D-2", "homeDepotId": "DEPOT", "payloadCapacityKg": 2.0, "consumptionPerKm": 1.0, "maxFlightTimeMinutes": 30.0, "coldBox": map[string]any{"minCelsius": -20.0, "maxCelsius": 0.5}},
+		{"id": "D-3", "homeDepotId": "DEPOT", "typeId": "M30", "maxFlightTimeMinutes": 30.0, "coldBox": "none"},
 	})
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("JSON: %v %s", err, diff)
