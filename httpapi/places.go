@@ -115,8 +115,8 @@ func applyWarehouses(ctx context.Context, c *command, req *warehousesRequest) (o
 	return applied(c, req.deleteRequest, done, err)
 }
 
-// applied is what was done. When a command fails after some places, the problem lists
-// those too, and which were not tried.
+// applied is what was done. When a command fails for some places, the problem lists what was
+// done, what was refused and what was not tried.
 func applied(c *command, req deleteRequest, done []domain.PlaceChange, err error) (operator.PlaceChanges, error) {
 	c.note(slog.String("reason", req.Reason), slog.Bool("dryRun", req.DryRun), slog.Int("changed", operator.PlacesToChange(done)))
 	outcome := operator.PlaceChangesOf(done, req.DryRun, err)

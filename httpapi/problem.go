@@ -25,7 +25,7 @@ type Problem struct {
 	Instance   string                 `json:"instance,omitempty" doc:"The request's path."`
 	Parameters []ParameterProblem     `json:"parameters,omitempty"`
 	SignIn     string                 `json:"signIn,omitempty" doc:"Where a browser without a session can sign in."`
-	Apply      *operator.PlaceChanges `json:"apply,omitempty" doc:"What was applied before the failure, and what was not tried."`
+	Apply      *operator.PlaceChanges `json:"apply,omitempty" doc:"What was applied, what was refused, where the command stopped, and what was not tried."`
 	Replay     *operator.LetterList   `json:"replay,omitempty" doc:"What was replayed before the failure."`
 	Discard    *operator.LetterList   `json:"discard,omitempty" doc:"What was discarded before the failure."`
 

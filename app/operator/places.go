@@ -11,12 +11,13 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // ApplyDepots makes the stored depots equal to places, one after the other, and records each
 // change. Those that are already equal stay, so a caller may repeat the command. dryRun only tells
-// what would change. It stops at the first place that fails with an *ApplyError, and returns the
-// changes before it.
+// what would change. A place that a rule refuses does not stop the others; any other failure does.
+// The error is then an *ApplyError, beside the changes that were made.
 //
 // Cost: 2 RPCs and a read of each depot and warehouse; see firestoretx.Store.ApplyDepot for
 // each that is given.
@@ -49,23 +50,32 @@ func applyPlaces[P domain.Place](ctx context.Context, c Commands, places []P, re
 	})
 }
 
-// applyAll applies what a file holds, one after the other, until one fails.
+// applyAll applies what a file holds, one after the other.
 func applyAll[P any](ctx context.Context, c Commands, list []P, reason string, dryRun bool,
 	apply func(context.Context, P, firestoretx.Change) (domain.PlaceChange, error), id func(P) string) (done []domain.PlaceChange, err error) {
 	change, err := c.placeChange(reason, dryRun)
 	if err != nil {
 		return nil, err
 	}
+	failed := &ApplyError{dryRun: dryRun}
 	for i, p := range list {
 		did, err := apply(ctx, p, change)
-		if err != nil {
-			failed := &ApplyError{ID: id(p), Err: err}
+		_, refused := policy.ReasonOf(err)
+		switch {
+		case refused:
+			failed.Refused = append(failed.Refused, RefusedPlace{id(p), err})
+		case err != nil:
+			failed.ID, failed.Err = id(p), err
 			for _, rest := range list[i+1:] {
 				failed.NotTried = append(failed.NotTried, id(rest))
 			}
 			return done, failed
+		default:
+			done = append(done, did)
 		}
-		done = append(done, did)
+	}
+	if len(failed.Refused) > 0 {
+		return done, failed
 	}
 	return done, nil
 }
@@ -111,30 +121,60 @@ func swapWarnings[P domain.Place](ctx context.Context, store *firestoretx.Store,
 	}, nil
 }
 
-// ApplyError says where a command that applies a file stopped.
+// ApplyError says what a command that applies a file has not applied.
 type ApplyError struct {
+	Refused []RefusedPlace // by a rule
+	// ID is where the command stopped, Err why, and NotTried what comes after it. They are empty if
+	// it tried all.
 	ID       string
 	Err      error
-	NotTried []string // what comes after it
+	NotTried []string
+	dryRun   bool
 }
 
-// maxNotTriedNamed bounds the places that the text of an ApplyError names.
-const maxNotTriedNamed = 20
+// RefusedPlace is a place or a drone that a rule refuses to change.
+type RefusedPlace struct {
+	ID  string
+	Err error
+}
+
+// maxPlacesNamed bounds the places of each kind that the text of an ApplyError names.
+const maxPlacesNamed = 20
 
 // Error implements error.
 func (e *ApplyError) Error() string {
-	if len(e.NotTried) == 0 {
-		return e.Err.Error()
+	var parts []string
+	for _, r := range e.Refused[:min(len(e.Refused), maxPlacesNamed)] {
+		parts = append(parts, r.Err.Error())
 	}
-	named := strings.Join(e.NotTried[:min(len(e.NotTried), maxNotTriedNamed)], ", ")
-	if more := len(e.NotTried) - maxNotTriedNamed; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
+	if more := len(e.Refused) - maxPlacesNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more are refused", more))
 	}
-	return fmt.Sprintf("%s; not tried: %s; correct it and apply all again; earlier changes stay", e.Err, named)
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	if n := len(e.NotTried); n > 0 {
+		named := strings.Join(e.NotTried[:min(n, maxPlacesNamed)], ", ")
+		if more := n - maxPlacesNamed; more > 0 {
+			named += fmt.Sprintf(" and %d more", more)
+		}
+		parts = append(parts, "not tried: "+named)
+	}
+	if fix := "correct it and apply all again"; e.dryRun {
+		parts = append(parts, fix+"; nothing was changed")
+	} else {
+		parts = append(parts, fix+"; the other changes stay")
+	}
+	return strings.Join(parts, "; ")
 }
 
-// Unwrap returns the cause.
-func (e *ApplyError) Unwrap() error { return e.Err }
+// Unwrap returns why the command stopped or, if it tried all, why the first place was refused.
+func (e *ApplyError) Unwrap() error {
+	if e.Err == nil && len(e.Refused) > 0 {
+		return e.Refused[0].Err
+	}
+	return e.Err
+}
 
 // keyOf returns the key of a place and its position.
 func keyOf[P domain.Place](p P) (placeKey, domain.Position) {
@@ -151,6 +191,7 @@ func keyOf[P domain.Place](p P) (placeKey, domain.Position) {
 type PlaceChanges struct {
 	Changes  []entity.PlaceChange `json:"changes"`
 	DryRun   bool                 `json:"dryRun"`
+	Refused  []FailedPlace        `json:"refused,omitempty" doc:"What a rule refuses; it does not stop the command."`
 	Failed   *FailedPlace         `json:"failed,omitempty" doc:"Where the command stopped."`
 	NotTried []string             `json:"notTried,omitempty" doc:"What comes after that."`
 }
@@ -165,7 +206,12 @@ type FailedPlace struct {
 func PlaceChangesOf(done []domain.PlaceChange, dryRun bool, err error) PlaceChanges {
 	out := PlaceChanges{Changes: entity.OrEmpty(entity.Each(done, entity.OfPlaceChange)), DryRun: dryRun}
 	if failed, is := errors.AsType[*ApplyError](err); is {
-		out.Failed, out.NotTried = &FailedPlace{failed.ID, failed.Err.Error()}, failed.NotTried
+		for _, r := range failed.Refused {
+			out.Refused = append(out.Refused, FailedPlace{r.ID, r.Err.Error()})
+		}
+		if failed.Err != nil {
+			out.Failed, out.NotTried = &FailedPlace{failed.ID, failed.Err.Error()}, failed.NotTried
+		}
 	}
 	return out
 }

@@ -66,9 +66,14 @@ func TestCommands_ApplyDronesOnce(t *testing.T) {
 		t.Errorf("a repeat is on record: %+v, %v", after, err)
 	}
 	fleet[0].ShortName = "Alpha"
-	out, err := apply(false, fleet[0], courierAt("D3", "NOWHERE"), courierAt("D4", "DEPOT-1"))
-	o.expect(out, "drone D1: changed", `shortName: none -> "Alpha"`, "1 changed, 0 unchanged.")
-	o.expect(err.Error(), "drone D3", "home depot NOWHERE does not exist; apply it first", "not tried: D4")
+	// What a rule refuses stops nothing, and the preview of the command finds all of it.
+	fleet = []domain.DroneRegistration{fleet[0], courierAt("D3", "NOWHERE"), courierAt("D4", "DEPOT-1"), courierAt("D5", "ELSEWHERE")}
+	for _, dryRun := range []bool{true, false} {
+		out, err := apply(dryRun, fleet...)
+		o.expect(out, "drone D1: changed", `shortName: none -> "Alpha"`, "drone D4: new", map[bool]string{true: "2 would change", false: "2 changed, 0 unchanged."}[dryRun])
+		o.expect(err.Error(), "drone D3", "home depot NOWHERE does not exist; apply it first", "drone D5", "home depot ELSEWHERE does not exist",
+			map[bool]string{true: "nothing was changed", false: "the other changes stay"}[dryRun])
+	}
 	events, err := o.desk.Store.EventsOf(ctx, "droneId", "D1")
 	if err != nil || len(events.Items) == 0 {
 		t.Fatal(events, err)
