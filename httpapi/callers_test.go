@@ -227,7 +227,7 @@ func TestAPI_SharesAnswersWithConfiguredOriginsOnly(t *testing.T) {
 		t.Errorf("the page cannot read why: %v", h)
 	}
 	h := g.asksFrom(board, "", "OPTIONS", "/api/v1/orders/O1/hold", http.StatusNoContent, preflight, "POST", "Access-Control-Request-Headers", "authorization, content-type")
-	if h.Get(allowed) != board || h.Get("Access-Control-Allow-Methods") != "GET, HEAD, POST" || h.Get("Access-Control-Max-Age") != "600" ||
+	if h.Get(allowed) != board || h.Get("Access-Control-Allow-Methods") != "GET, HEAD, PATCH, POST" || h.Get("Access-Control-Max-Age") != "600" ||
 		!strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization, Content-Type") || !strings.HasPrefix(h.Values("Vary")[0], "Origin") {
 		t.Errorf("preflight: %v", h)
 	}

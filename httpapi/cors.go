@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	corsMethods = "GET, HEAD, POST"
+	corsMethods = "GET, HEAD, PATCH, POST"
 	corsHeaders = "Authorization, Content-Type, Last-Event-ID"
 	corsExposed = "Retry-After, WWW-Authenticate"
 	// corsMaxAge is for how many seconds a browser may remember a preflight.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -81,11 +80,6 @@ func TestAPI_AcceptsKeys(t *testing.T) {
 			g.asks(late, "POST", release, body, 401, "invalid API key: it was revoked ")
 			g.asks(oper, "GET", "/api/v1/audit/person?name=key+"+id[:12], "", 200, "order O1: stays PENDING", "because x")
 			g.keepsSecrets()
-			for _, key := range g.sent {
-				if strings.HasPrefix(key, apikeys.Prefix) && strings.Contains(g.log.String(), strings.TrimPrefix(key, apikeys.Prefix)) {
-					t.Error("the log shows a key")
-				}
-			}
 		})
 	}
 }

@@ -73,14 +73,14 @@ func (s *Store) RevokedKeys(ctx context.Context, since time.Time) ([]domain.APIK
 }
 
 // RecordKeyUse stores when a key was used, if its document still has the version that was read. Of
-// many processes that read the same version, one writes. It reports whether it wrote.
+// many processes that read the same version, one writes.
 //
 // Cost: 1 RPC, at most 1 write.
-func (s *Store) RecordKeyUse(ctx context.Context, hash string, version, at time.Time) (wrote bool, err error) {
-	_, err = s.doc(Keys, hash).Update(ctx, []firestore.Update{{Path: keyLastUsed, Value: at}}, firestore.LastUpdateTime(version))
+func (s *Store) RecordKeyUse(ctx context.Context, hash string, version, at time.Time) error {
+	_, err := s.doc(Keys, hash).Update(ctx, []firestore.Update{{Path: keyLastUsed, Value: at}}, firestore.LastUpdateTime(version))
 	switch status.Code(err) {
 	case codes.FailedPrecondition, codes.NotFound, codes.Aborted: // another process was faster
-		return false, nil
+		return nil
 	}
-	return err == nil, wrap(err, "use of key %s", hash)
+	return wrap(err, "use of key %s", hash)
 }

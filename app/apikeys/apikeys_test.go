@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/apikeys"
@@ -178,6 +181,40 @@ func TestChecker_SaysWhyAKeyDoesNotCount(t *testing.T) {
 	_, err := p.Check(t.Context(), text)
 	f.refused(text, err, "it expired "+k.ExpiresAt.UTC().Format(time.RFC3339)+"; ask for a new one")
 	f.refused(text, p.Recheck(t.Context(), k), "it expired ")
+}
+
+// F-INT-06: no log, error or trace shows a key, or a part of one.
+func TestChecker_ShowsKeysNowhere(t *testing.T) {
+	f := newFleet(t)
+	spans := tracetest.NewSpanRecorder()
+	tracing := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans))
+	f.clients.Meter.TraceCalls(tracing)
+	ctx, root := tracing.Tracer("test").Start(t.Context(), "request")
+	text, k := f.make(domain.KeyViewer, "")
+	guess := apikeys.NewText()
+	shown := []string{k.Name()}
+	for _, try := range []string{text, guess, text + "x", text[:40]} {
+		_, err := f.process(true).Check(ctx, try)
+		shown = append(shown, fmt.Sprint(err))
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err := f.process(true).Check(gone, text)
+	shown = append(shown, fmt.Sprint(err), fmt.Sprint(f.process(false).Recheck(gone, k)))
+	root.End()
+	for _, span := range spans.Ended() {
+		shown = append(shown, span.Name(), fmt.Sprint(span.Attributes(), span.Events(), span.Status()))
+	}
+	if len(spans.Ended()) < 3 {
+		t.Errorf("only %d spans", len(spans.Ended()))
+	}
+	for _, line := range append(shown, f.log.String()) {
+		for _, secret := range []string{text, guess} {
+			if secret = strings.TrimPrefix(secret, apikeys.Prefix); strings.Contains(line, secret[:12]) || strings.Contains(line, secret[31:43]) {
+				t.Errorf("shown: %s", line)
+			}
+		}
+	}
 }
 
 // F-INT-06: a clock that is set back does not make what was read valid for longer.

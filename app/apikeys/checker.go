@@ -17,15 +17,15 @@ import (
 const (
 	// CacheFor is how long a key that was read is believed.
 	CacheFor = 10 * time.Second
-	// recheckFor is how long the list of revoked keys is believed. With the time of one read it is
-	// less than CacheFor.
-	recheckFor = 8 * time.Second
+	// recheckFor is how long the list of revoked keys is believed. With readTimeout and a second
+	// between two questions it is CacheFor.
+	recheckFor = 5 * time.Second
 	// revokedWithin is how far back that list goes. It is far more than clocks may differ.
 	revokedWithin = time.Hour
 	// useEvery is how often the use of a key is recorded.
 	useEvery = time.Hour
 	// readTimeout bounds one read, which many callers may share.
-	readTimeout = 5 * time.Second
+	readTimeout = 4 * time.Second
 )
 
 // InvalidError says why a key does not count. Repeating the request with the same key cannot
@@ -190,7 +190,7 @@ func (c *Checker) recordUse(ctx context.Context, hash string) {
 	if !due {
 		return
 	}
-	if _, err := c.cfg.Store.RecordKeyUse(ctx, hash, k.version, now); err != nil {
+	if err := c.cfg.Store.RecordKeyUse(ctx, hash, k.version, now); err != nil {
 		c.cfg.Log.WarnContext(ctx, "use of an API key not recorded", slog.String("key", k.Name()), slog.Any("err", err))
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/apikeys"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/testkit/clitest"
@@ -54,6 +56,14 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "missions recall M-X --reason=x", []string{"mission M-X: NOT_FOUND"}},
 		{1, "drones release D1 --reason=x", []string{"drone D1: NOT_FOUND"}},
 		{2, "orders cancel a/b --reason=x", []string{"a/b"}},
+		{2, "keys create --role=admin --reason=x", []string{"role (flag --role)", `is "admin"; give viewer, operator, requester or drone`}},
+		{2, "keys create --role=requester --reason=x", []string{"requester", "is empty"}},
+		{2, "keys create --role=viewer --drone=D1 --reason=x", []string{"drone (flag --drone)", "is for keys of the role drone"}},
+		{2, "keys create --role=viewer --expires=soon --reason=x", []string{"expires (flag --expires)", "give days such as 90d"}},
+		{2, "keys create --role=viewer --expires=9999d --reason=x", []string{"expires (flag --expires)", "keys last at most 5 years"}},
+		{2, "keys create --role=viewer", []string{"--reason"}},
+		{1, "keys revoke O1 --reason=x", []string{"id is not a key's id, which has 64 hexadecimal digits"}},
+		{1, "keys revoke " + strings.Repeat("0", 64) + " --reason=x", []string{"key 0000", "NOT_FOUND", "no such key"}},
 		{2, "orders list --status=FLYING", []string{"status (flag --status)", "PENDING", "CANCELLED"}},
 		{2, "drones list --status=PENDING", []string{"--status", "IDLE", "UNKNOWN"}},
 		{2, "drones list --limit=-1", []string{"--limit", "0 or more"}},
@@ -184,6 +194,59 @@ func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
 	says("warehouse WH-SOUTH: deleted", "warehouses delete WH-SOUTH --reason=closed")
 	says("Nobody holds some:key", "locks show some:key")
 	says(`"drones": []`, "drones list --json")
+}
+
+// F-INT-06: a script takes the key from standard output, and a State Manager accepts it. A key that has
+// leaked is revoked by its text. Nothing else shows the key.
+func TestKeys_WorkFromStandardOutputToTheAPI(t *testing.T) {
+	t.Parallel()
+	hosts := emutest.Hosts(t)
+	out, note := statemanager.Run(t, hosts, 0, "keys", "create", "--role=operator", "--expires=12h", "--reason=night shift", "--by=ann")
+	key := strings.TrimSuffix(out, "\n")
+	if !apikeys.Is(key) || len(key) != 47 || strings.Contains(note, key[4:]) || !strings.Contains(note, "it is not shown again") {
+		t.Fatalf("printed %q and noted %q", out, note)
+	}
+	p := statemanager.Start(t, hosts, "serve", "--http-addr=127.0.0.1:0", "--api-keys=require")
+	var logged strings.Builder
+	url := ""
+	for url == "" {
+		line, err := p.Stderr.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		logged.WriteString(line)
+		_, rest, _ := strings.Cut(line, `"url":"`)
+		url, _, _ = strings.Cut(rest, `"`)
+	}
+	p.Keep = &logged
+	status := func(key string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/drones", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			req.Header.Set("Authorization", "Bearer "+key)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := []int{status(""), status(key)}; !slices.Equal(got, []int{401, 200}) {
+		t.Errorf("answers %v, want 401 without the key and 200 with it", got)
+	}
+	for subject, want := range map[string]string{"keys list": "night shift", "keys revoke " + key + " --reason=leaked": "was revoked by", "audit person ann": "made for role operator"} {
+		if out, note := statemanager.Run(t, hosts, 0, strings.Fields(subject)...); !strings.Contains(out, want) || strings.Contains(out+note, key[4:]) {
+			t.Errorf("%.12s: printed %s%s, want %q", subject, out, note, want)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	p.Interrupt()
+	if strings.Contains(logged.String(), key[4:]) {
+		t.Error("the log shows the key")
+	}
 }
 
 // F-REG-01, F-REG-02, F-REG-12, F-REG-15: the commands of the starter file's head register its

@@ -235,6 +235,36 @@ func TestSignIn_RefusesForgedAndReplayedAnswers(t *testing.T) {
 	d.fails("too late", keptAgain, d.visit(again), "more than 10m")
 }
 
+// F-INT-05: a session remembers for whom its requester orders, or why the role is missing. It ends when
+// the grants of requesters change.
+func TestSignIn_KeepsTheRequester(t *testing.T) {
+	d := newDoor(t)
+	admits := func(grant string) *identity.SignIn {
+		v, err := identity.New(identity.Config{
+			Issuer: d.issuer.URL, Audiences: []string{identitytest.Audience}, Requesters: grants(t, grant), RequesterClaim: "hospital", Leeway: time.Minute, Now: d.clock.Now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Verifier = v
+		return d.replica(key(1))
+	}
+	other, all := admits("groups=wards"), admits("*")
+	d.SignIn = all
+	for hospital, want := range map[string]string{"HOSPITAL-7": "HOSPITAL-7", "": ""} {
+		d.forge = func(c identitytest.Claims) string { c["hospital"] = hospital; return d.token(c) }
+		sealed := d.session()
+		caller, _, _, err := d.Session(sealed)
+		if err != nil || caller.Requester != want || caller.May(identity.Requester) != (want != "") || caller.May(identity.Viewer) {
+			t.Errorf("%+v, %v; want requester %q", caller, err, want)
+		}
+		if lacks := strings.Contains(caller.Lacks(identity.Requester), `claim "hospital"`); lacks != (want == "") {
+			t.Error(caller.Lacks(identity.Requester))
+		}
+		d.ends("other grants", other, sealed, "does not belong to this site")
+	}
+}
+
 // F-API-06: a sign-in accepts only the issuer's ID token for this client and this sign-in.
 func TestSignIn_RefusesWrongIDTokens(t *testing.T) {
 	d := newDoor(t)
