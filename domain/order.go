@@ -22,6 +22,9 @@ type Order struct {
 	Held         bool   // waits for an operator; no cycle sees it
 	HeldReason   string // why, for that operator
 	Late         bool   // undelivered past its deadline, or delivered after it
+	// Warning says why no drone could deliver the order as things stood when it came; empty if one
+	// could. The solver's reason comes before ": ".
+	Warning string
 
 	// PinnedDroneID, if set, is the only drone that may take the order. ForbiddenDroneIDs must not
 	// take it; they are in the order of the commands. Operators set both.

@@ -126,7 +126,7 @@ func (w Waits) Of(o Order) []Wait {
 		return nil
 	}
 	if len(w.depots) == 0 {
-		return []Wait{{Reason: WaitNoDepot}}
+		return []Wait{{Reason: cmp.Or(o.Warning, WaitNoDepot)}}
 	}
 	depots := w.depots
 	if i := slices.IndexFunc(depots, func(d depotWaits) bool { return slices.Contains(d.planned, o.PlanningDepotID) }); i >= 0 {
@@ -161,9 +161,9 @@ func (d depotWaits) of(o Order) Wait {
 	}
 	switch detail, leftOut := d.leaves(o.ID); {
 	case w.CycleID == "":
-		w.Reason = WaitNoCycle
+		w.Reason = cmp.Or(o.Warning, WaitNoCycle)
 	case o.PendingSince.After(w.SnapshotTime), o.PlanningSince.After(w.SnapshotTime):
-		w.Reason = WaitNotSeen
+		w.Reason = cmp.Or(o.Warning, WaitNotSeen)
 	case leftOut:
 		w.Reason = WaitLeftOut + ": " + detail
 	case d.quiet:

@@ -38,6 +38,8 @@ type Config struct {
 	Limits policy.Limits
 	// Depots, if set, says which depots have no cycles though orders wait, or nil.
 	Depots func() error
+	// Reach says which orders no drone can deliver; default one that reads for itself.
+	Reach *ordering.Reach
 	// Feed, if set, is what streams show.
 	Feed *live.Feed
 	// Access says who may call what.

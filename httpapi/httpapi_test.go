@@ -485,7 +485,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		{"orders/O1", entity.Order{}, map[string]any{
 			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,
 			"requesterId": "R1", "createdAt": at(1), "deadline": at(2), "pendingSince": at(3), "deliveredAt": at(4), "contentPublishedAt": at(5),
-			"attempts": 2, "held": true, "heldReason": "doubt", "late": true, "releasing": true, "pinnedDroneId": "D1", "forbiddenDroneIds": []any{"D2"}, "revision": 7,
+			"attempts": 2, "held": true, "heldReason": "doubt", "late": true, "warning": "out_of_range: too far", "releasing": true, "pinnedDroneId": "D1", "forbiddenDroneIds": []any{"D2"}, "revision": 7,
 			"planningDepotId": "DEPOT-1", "planningSince": at(6), "handedOverBy": []any{"DEPOT-2"},
 		}},
 		{"missions/M-DEC-1", entity.Mission{}, map[string]any{

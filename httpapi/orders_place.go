@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/ordering"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/internal/input"
@@ -97,6 +99,28 @@ func nameOf(field string) string {
 // placedOrder is the answer to an order that was taken.
 type placedOrder struct {
 	ID domain.OrderID `json:"id"`
+	// Warnings are the reasons why nobody can deliver the order as things stand.
+	Warnings []ParameterProblem `json:"warnings,omitempty" doc:"Why no drone can deliver the order as things stand, if it was ordered all the same."`
+}
+
+// barriersOf are what keeps every drone from an order, as problems of its fields.
+func barriersOf(list []planner.Barrier) (problems []ParameterProblem) {
+	for _, b := range list {
+		problems = append(problems, ParameterProblem{Name: b.Field, Detail: b.Detail, Pointer: "/" + b.Field, Reason: b.Reason})
+	}
+	return problems
+}
+
+// acceptAnyway orders what no drone can deliver as things stand.
+var acceptAnyway = parameter{
+	name: "accept", says: "Order even what no drone can deliver as things stand; the answer has warnings.", example: "anyway",
+	schema: schema{"type": "string", "enum": []string{"anyway"}},
+	wrong: func(value string) string {
+		if value != "anyway" {
+			return fmt.Sprintf("is %.64q; give anyway, or leave it out", value)
+		}
+		return ""
+	},
 }
 
 // ownOrders is the requester whose orders alone a caller may see or change, if it lacks the role with
@@ -129,7 +153,7 @@ func (a *API) placeOrder(ctx context.Context, r *request) (any, error) {
 	if order.ID == "" {
 		order.ID = ordering.IDFor(who, body.key)
 	}
-	err := a.orders.Take(ctx, order, order.RequesterID)
+	barriers, err := a.orders.Take(ctx, order, order.RequesterID, r.has("accept"))
 	a.log.LogAttrs(ctx, slog.LevelInfo, "order over HTTP", slog.String("caller", caller.Name), slog.String("order_id", string(order.ID)),
 		slog.String("requester_id", order.RequesterID), slog.Any("err", err))
 	if conflict, is := errors.AsType[*ordering.ConflictError](err); is {
@@ -139,6 +163,11 @@ func (a *API) placeOrder(ctx context.Context, r *request) (any, error) {
 		}
 		return nil, p
 	}
+	if hopeless, is := errors.AsType[*ordering.HopelessError](err); is {
+		p := problem(http.StatusUnprocessableEntity, "%s; correct it, or order with ?accept=anyway", hopeless)
+		p.Parameters = barriersOf(hopeless.Barriers)
+		return nil, p
+	}
 	if unanswered, is := errors.AsType[*ordering.UnansweredError](err); is {
 		return nil, problem(http.StatusServiceUnavailable, "%s", unanswered)
 	}
@@ -146,5 +175,5 @@ func (a *API) placeOrder(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	at := "/api/v1/orders/" + url.PathEscape(string(order.ID))
-	return reply{http.StatusAccepted, placedOrder{order.ID}, map[string]string{"Location": at}}, nil
+	return reply{http.StatusAccepted, placedOrder{order.ID, barriersOf(barriers)}, map[string]string{"Location": at}}, nil
 }

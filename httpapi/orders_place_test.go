@@ -167,6 +167,7 @@ func TestOrders_ComeByHTTPOnce(t *testing.T) {
 // F-INT-01: the id follows from the caller and the key where the body has none.
 func TestOrders_HaveIdsByKey(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
+	g.fleet()
 	messages := g.ordered()
 	token := g.token(asOperator)
 	body := `{"delivery_location": {"lat": 48.86, "lon": 2.36}, "product_type": "BLOOD"}`
@@ -176,7 +177,7 @@ func TestOrders_HaveIdsByKey(t *testing.T) {
 	if first.text != again.text || first.text == other.text {
 		t.Errorf("first %s, again %s, other key %s", first.text, again.text, other.text)
 	}
-	g.posts(token, "/api/v1/orders", strings.Replace(body, "BLOOD", "PLASMA", 1), 409, "Idempotency-Key", "4711")
+	g.posts(token, "/api/v1/orders", strings.Replace(body, `"BLOOD"`, `"BLOOD", "packageWeightKg": 1`, 1), 409, "Idempotency-Key", "4711")
 	own := g.posts(g.token(asRequester), "/api/v1/orders", body, 202, "Idempotency-Key", "4711")
 	g.posts(g.token(asRequester), "/api/v1/orders", anOrder, 403)
 	published := map[string]*pubsub.Message{}
@@ -278,6 +279,7 @@ func TestOrders_SurviveThatPubSubDoesNotAnswer(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen, func(g *guarded, _ *httpapi.Access) {
 		g.pubSubVia = func(server string) string { wire = stall(t, server); return wire.listener.Addr().String() }
 	})
+	g.fleet()
 	hosts := g.clients.Config
 	hosts.PubSubHost = wire.server
 	near := *g.served
@@ -421,4 +423,51 @@ func TestOrders_SayThatTheyWereRefused(t *testing.T) {
 	g.asks(operator, "GET", "/api/v1/orders/R9", "", 404)
 	other := g.token(identitytest.Claims{"sub": "ward-2", "groups": []string{"wards"}, "requester": "HOSPITAL-8"})
 	g.asks(other, "GET", "/api/v1/orders/R1", "", 404)
+}
+
+// F-INT-02: what no drone can deliver as things stand is refused with the reasons, or ordered all the
+// same with a warning. Over Pub/Sub it is taken, and its waiting and its event say so at once.
+func TestOrders_SayWhatNobodyCanDeliver(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.fleet()
+	g.managed(manager.Config{PlanUnregistered: true})
+	token := g.token(asOperator)
+	far := strings.NewReplacer("48.86", "2.36", "2.36", "48.86", "BLOOD", "BLUD").Replace(anOrder)
+	p := g.posts(token, "/api/v1/orders", far, 422)
+	if got, want := p.pointers(), []string{"/deliveryLocation", "/productType"}; !slices.Equal(got, want) {
+		t.Errorf("barriers at %q, want %q: %s", got, want, p.text)
+	}
+	for _, part := range []string{"which no warehouse stocks; give one of BLOOD", "with lat and lon exchanged", "?accept=anyway", `"reason":"out_of_range"`} {
+		if !strings.Contains(p.text, part) {
+			t.Errorf("%s lacks %s", p.text, part)
+		}
+	}
+	if _, err := g.store.Order(t.Context(), "O-17"); err == nil {
+		t.Error("ordered all the same")
+	}
+	g.posts(token, "/api/v1/orders?accept=yes", far, 400)
+	anyway := g.posts(token, "/api/v1/orders?accept=anyway", far, 202)
+	if !strings.Contains(anyway.text, `"warnings":[{"name":"productType"`) {
+		t.Errorf("no warning: %s", anyway.text)
+	}
+	g.asks(token, "GET", "/api/v1/orders/O-17", "", 200, `"summary":"it cannot be delivered as things stand: no warehouse supplies the product`, `"warning":"no_compatible_warehouse: productType is`)
+	if again := g.posts(token, "/api/v1/orders", far, 202); again.text != anyway.text {
+		t.Errorf("again %s", again.text)
+	}
+
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	heavy := `{"id": "O-18", "pickupLocation": {"lat": 48.86, "lon": 2.36}, "deliveryLocation": {"lat": 52.5, "lon": 13.4}}`
+	if _, err := publisher.Publish(t.Context(), "orders", []byte(heavy), nil, "").Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	emutest.Eventually(t, "the order", func() error { _, err := g.store.Order(t.Context(), "O-18"); return err })
+	g.asks(token, "GET", "/api/v1/orders/O-18", "", 200, `"waiting":[{"depotId":"DEPOT-1","reason":"out_of_range: deliveryLocation is`, "too far for every drone")
+	if events := g.events("O-18"); len(events) != 1 || !strings.Contains(events[0], "warning: out_of_range: ") {
+		t.Errorf("events %q", events)
+	}
+	back := g.sends("PATCH", token, "/api/v1/orders/O-18", `{"reason": "typing mistake", "deliveryLocation": {"lat": 48.87, "lon": 2.37}}`, 200)
+	if strings.Contains(back.text, "warning") {
+		t.Errorf("still warned: %s", back.text)
+	}
 }

@@ -38,6 +38,7 @@ type ParameterProblem struct {
 	Detail string `json:"detail" doc:"What is wrong and how to fix it, such as: is 0; give 1 to 1000."`
 	// Pointer is that of a field of the body, RFC 6901.
 	Pointer string `json:"pointer,omitempty" doc:"Of a field of the body: the JSON pointer to it (RFC 6901)."`
+	Reason  string `json:"reason,omitempty" doc:"Why no drone can deliver an order as things stand, such as out_of_range."`
 }
 
 // Error implements error.

@@ -12,6 +12,8 @@ type OrderPolicy struct {
 	Limits // date the command a drone is owed when a cancellation shortens its route
 	// Depots are all known depots. One of them plans each new order.
 	Depots []domain.Depot
+	// Warning says why no drone can deliver what is requested, as things stand; empty if one can.
+	Warning string
 }
 
 // DefaultOrderPolicy holds the contract's values.
@@ -46,9 +48,9 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		}
 		fill(&o, req, createdAt(req, published))
 		o.ContentPublishedAt = published
-		o.PendingSince = now
+		o.PendingSince, o.Warning = now, p.Warning
 		planBy(&o, PlanningDepot(p.Depots, o.Delivery), now)
-		r.order(before, &o, "")
+		r.order(before, &o, p.withWarning(""))
 		return r.change, nil
 	case order.ContentHash == hash && order.Status != "":
 		return Change{}, reject(ReasonDuplicateOrder, string(req.ID), "accepted before; the order is %s", order.Status)
@@ -63,12 +65,12 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		}
 		fill(&o, req, created)
 		o.ContentPublishedAt = published
-		o.PendingSince = now // plans for the old content are void
+		o.PendingSince, o.Warning = now, p.Warning // plans for the old content are void
 		o.Late = o.Late && now.After(o.Deadline)
 		if o.Delivery != order.Delivery || o.PlanningDepotID == "" {
 			planBy(&o, PlanningDepot(p.Depots, o.Delivery), now)
 		}
-		r.order(*order, &o, "changed by its requester")
+		r.order(*order, &o, p.withWarning("changed by its requester"))
 		return r.change, nil
 	case tombstone:
 		return Change{}, reject(ReasonAlreadyCancelled, string(req.ID), "its cancellation arrived before it")
@@ -76,6 +78,17 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		r.note(*order, ReasonOrderConflict, domain.RefusedState(req))
 		return r.change, reject(ReasonOrderConflict, string(req.ID), "the content differs and the order is already %s", order.Status)
 	}
+}
+
+// withWarning adds the warning to the reason of an event.
+func (p OrderPolicy) withWarning(reason string) string {
+	switch {
+	case p.Warning == "":
+		return reason
+	case reason != "":
+		reason += "; "
+	}
+	return reason + "warning: " + p.Warning
 }
 
 func (p OrderPolicy) recorder(now time.Time, cause domain.Cause) *recorder {
@@ -175,7 +188,7 @@ func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.T
 // of its content stays, so that a redelivery of the first request changes nothing.
 func (p OrderPolicy) ChangeOrder(order *domain.Order, id domain.OrderID, c domain.OrderChange, why string, now time.Time) (Change, error) {
 	if moves(order, c) {
-		why += "; delivery at " + degrees(*c.Delivery) + " instead of " + degrees(order.Delivery)
+		why = p.withWarning(why + "; delivery at " + degrees(*c.Delivery) + " instead of " + degrees(order.Delivery))
 	}
 	return adjust(order, id, why, now, func(o *domain.Order) error {
 		before := *o
@@ -192,7 +205,7 @@ func (p OrderPolicy) ChangeOrder(order *domain.Order, id domain.OrderID, c domai
 			if o.Status != domain.OrderPending {
 				return reject(ReasonNotPending, string(id), "the order is %s; only a PENDING one can go elsewhere", o.Status)
 			}
-			o.Delivery = *c.Delivery
+			o.Delivery, o.Warning = *c.Delivery, p.Warning
 			o.PendingSince = now // plans for the old position are void
 			planBy(o, PlanningDepot(p.Depots, o.Delivery), now)
 		} else if o.Priority == before.Priority && o.Deadline.Equal(before.Deadline) {

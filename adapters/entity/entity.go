@@ -196,6 +196,7 @@ type Order struct {
 	Held              bool               `json:"held"`
 	HeldReason        string             `json:"heldReason,omitempty"`
 	Late              bool               `json:"late"`
+	Warning           string             `json:"warning,omitempty" doc:"Why no drone could deliver the order as things stood when it came."`
 	PinnedDroneID     domain.DroneID     `json:"pinnedDroneId,omitempty"`
 	ForbiddenDroneIDs []domain.DroneID   `json:"forbiddenDroneIds,omitempty"`
 	PlanningDepotID   domain.DepotID     `json:"planningDepotId,omitempty"` // whose area plans it
@@ -216,7 +217,7 @@ func OfOrder(o domain.Order) Order {
 		ID: o.ID, Status: o.Status, ProductType: o.ProductType,
 		DeliveryLocation: position(o.Delivery), PackageWeightKg: Number(o.WeightKg), RequiresColdChain: o.ColdChain, RequesterID: o.RequesterID,
 		CreatedAt: moment(o.CreatedAt), Deadline: moment(o.Deadline), PendingSince: moment(o.PendingSince), DeliveredAt: moment(o.DeliveredAt),
-		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late, PinnedDroneID: o.PinnedDroneID, ForbiddenDroneIDs: o.ForbiddenDroneIDs,
+		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late, Warning: o.Warning, PinnedDroneID: o.PinnedDroneID, ForbiddenDroneIDs: o.ForbiddenDroneIDs,
 		PlanningDepotID: o.PlanningDepotID, PlanningSince: moment(o.PlanningSince), HandedOverBy: o.HandedOverBy,
 		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, Releasing: o.Releasing, ContentHash: o.ContentHash, ContentPublishedAt: moment(o.ContentPublishedAt), Revision: o.Revision,
 	}

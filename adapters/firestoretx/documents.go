@@ -224,6 +224,7 @@ var orderCodec = codec[domain.Order]{
 	flag("held", func(o *domain.Order) *bool { return &o.Held }),
 	text("heldReason", func(o *domain.Order) *string { return &o.HeldReason }),
 	flag("late", func(o *domain.Order) *bool { return &o.Late }),
+	text("warning", func(o *domain.Order) *string { return &o.Warning }),
 	text("pinnedDroneId", func(o *domain.Order) *domain.DroneID { return &o.PinnedDroneID }),
 	texts("forbiddenDroneIds", func(o *domain.Order) *[]domain.DroneID { return &o.ForbiddenDroneIDs }),
 	text("planningDepotId", func(o *domain.Order) *domain.DepotID { return &o.PlanningDepotID }),

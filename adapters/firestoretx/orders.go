@@ -20,6 +20,9 @@ func (s *Store) IngestOrder(ctx context.Context, req domain.OrderRequest, publis
 	if err != nil {
 		return wrap(err, "order %s", req.ID)
 	}
+	if !req.Cancel {
+		orders.Warning = s.warning(ctx, req)
+	}
 	err = s.changeOrder(ctx, req.ID,
 		func(o *domain.Order) bool { return s.order.NeedsBinding(o, req) },
 		func(o *domain.Order, b *policy.Binding, now time.Time) (policy.Change, error) {
@@ -53,6 +56,11 @@ func (s *Store) ChangeOrder(ctx context.Context, id domain.OrderID, c domain.Ord
 		}
 	}
 	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		if o != nil && c.Delivery != nil {
+			to := domain.OrderRequest{ID: id, OrderContent: o.OrderContent, CreatedAt: o.CreatedAt}
+			to.Delivery = *c.Delivery
+			orders.Warning = s.warning(ctx, to)
+		}
 		return orders.ChangeOrder(o, id, c, why, now)
 	})
 }

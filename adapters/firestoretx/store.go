@@ -50,6 +50,9 @@ type Config struct {
 	// PickedUpAgain, if set, is called with the context of the operation when late evidence shows
 	// the delivery of a parcel that another drone has picked up again. It must not block.
 	PickedUpAgain func(context.Context, domain.OrderID)
+	// Warning, if set, says why no drone can deliver an order as things stand, "" if one can, with
+	// the reason before ": ". It must not read for every order.
+	Warning func(context.Context, domain.OrderRequest) string
 	// Delivered, if set, is called after each commit that delivers an order, with the context of
 	// the operation. It is called once for each order, by the process that commits it, unless the
 	// commit's answer was lost. It must not block.
@@ -71,6 +74,7 @@ type Store struct {
 
 	pickedUpAgain func(context.Context, domain.OrderID)
 	delivered     func(context.Context, domain.Order)
+	warning       func(context.Context, domain.OrderRequest) string
 
 	depots    depotCache
 	strangers strangerCount
@@ -92,6 +96,9 @@ func New(client *firestore.Client, cfg Config) *Store {
 	}
 	if s.pickedUpAgain == nil {
 		s.pickedUpAgain = func(context.Context, domain.OrderID) {}
+	}
+	if s.warning = cfg.Warning; s.warning == nil {
+		s.warning = func(context.Context, domain.OrderRequest) string { return "" }
 	}
 	if s.delivered == nil {
 		s.delivered = func(context.Context, domain.Order) {}

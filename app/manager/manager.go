@@ -18,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/app/ordering"
 	"github.com/dronefleet/dronefleet/app/webhooks"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/clockwatch"
@@ -75,6 +76,7 @@ type Manager struct {
 	Meter    *meter.Meter
 	Log      *slog.Logger
 	Limits   policy.Limits // of the policies
+	Reach    *ordering.Reach
 
 	worker   *pubsubio.Worker
 	outbox   *pubsubio.Outbox
@@ -113,8 +115,9 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		counters = locks
 	}
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
-		Now:    clock.Now,
-		Limits: m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered, Counters: counters,
+		Now:     clock.Now,
+		Warning: func(ctx context.Context, req domain.OrderRequest) string { return m.Reach.Warning(ctx, req) },
+		Limits:  m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards, Retention: cfg.Retention,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {
@@ -125,6 +128,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 			c.Meter.Fleet.Delivered(o.Priority.String(), o.Late, o.DeliveredAt.Sub(o.CreatedAt))
 		},
 	})
+	m.Reach = ordering.NewReach(m.Store)
 	for _, p := range domain.Priorities {
 		c.Meter.Fleet.ExpectDeliveries(p.String())
 	}

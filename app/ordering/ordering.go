@@ -15,6 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -25,20 +26,29 @@ const (
 	applyEvery    = 50 * time.Millisecond
 )
 
+// HopelessError says that no drone can deliver an order as things stand.
+type HopelessError struct{ Barriers []planner.Barrier }
+
+// Error implements error.
+func (e *HopelessError) Error() string {
+	return "no drone can deliver this order as things stand: " + textOf(e.Barriers)
+}
+
 // Desk takes orders. It is safe for concurrent use.
 type Desk struct {
 	// Patience is how long an order waits for Pub/Sub's answer; New sets 5 s.
 	Patience time.Duration
 
 	store     *firestoretx.Store
+	reach     *Reach
 	publisher *pubsubio.Publisher
 	recent    recent
 }
 
 // New returns a desk that publishes with client, which stays the caller's. Whoever orders waits for
 // the answer, so nothing is left to stop at the end.
-func New(store *firestoretx.Store, client *pubsub.Client) *Desk {
-	return &Desk{Patience: 5 * time.Second, store: store, publisher: pubsubio.NewPublisher(client), recent: recent{now: time.Now}}
+func New(store *firestoretx.Store, reach *Reach, client *pubsub.Client) *Desk {
+	return &Desk{Patience: 5 * time.Second, store: store, reach: reach, publisher: pubsubio.NewPublisher(client), recent: recent{now: time.Now}}
 }
 
 // IDFor is the id of an order that has none: it follows from the caller and the caller's
@@ -61,17 +71,37 @@ func (e *UnansweredError) Unwrap() error { return e.Err }
 
 // Take publishes an order for its requester, whom sender names, and waits until Pub/Sub has it.
 // An order that is known already is not published again; one with other content is a
-// *ConflictError.
+// *ConflictError. One that no drone can deliver as things stand is a *HopelessError, unless it is
+// wanted anyway: then the barriers are returned.
 //
-// Cost: 1 RPC, 1 read; Pub/Sub, 1 RPC shared with other orders of the moment.
-func (d *Desk) Take(ctx context.Context, req domain.OrderRequest, sender string) error {
+// Cost: 1 RPC, 1 read, and that of Reach.Barriers; Pub/Sub, 1 RPC shared with other orders of the
+// moment.
+func (d *Desk) Take(ctx context.Context, req domain.OrderRequest, sender string, anyway bool) ([]planner.Barrier, error) {
 	known, err := d.store.Order(ctx, req.ID)
-	if err == nil {
-		return conflict(known, req)
+	found := err == nil
+	switch {
+	case found:
+		err = conflict(known, req)
+	case errors.Is(err, firestoretx.ErrNotFound):
+		err = nil
 	}
-	if !errors.Is(err, firestoretx.ErrNotFound) {
-		return err
+	if err != nil {
+		return nil, err
 	}
+	barriers, err := d.reach.Barriers(ctx, req)
+	switch {
+	case err != nil:
+		return nil, err
+	case found:
+		return barriers, nil
+	case len(barriers) > 0 && !anyway:
+		return nil, &HopelessError{barriers}
+	}
+	return barriers, d.send(ctx, req, sender)
+}
+
+// send publishes an order that has no document yet.
+func (d *Desk) send(ctx context.Context, req domain.OrderRequest, sender string) error {
 	hash := req.Hash()
 	switch before, is := d.recent.begin(req.ID, hash); {
 	case is && before.hash != hash:
