@@ -4,7 +4,9 @@
 // ends, the backlog is drained, and the invariant checker examines what is left:
 // event log, ledger, documents, dead letters, and the messages that the servers
 // confirmed to their senders. One rule leaves no trace in the end and is checked
-// during the run: no report is acked before its effect is stored.
+// during the run: no report is acked before its effect is stored. Decisions and reports
+// are forged as well: with fences that no lock handed out, and in the name of drones that
+// made no such report or do not exist.
 //
 // A seed repeats the world (fleet, orders, clock errors) and the plan (which
 // fault, when, for how long and how hard). It does not repeat the interleaving:
