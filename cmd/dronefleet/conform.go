@@ -25,6 +25,9 @@ import (
 
 type conformCommand struct {
 	Drone conformDroneCommand `cmd:"" help:"Play the fleet's side to a drone, over Pub/Sub: missions, late and repeated commands, a revocation, a restart."`
+
+	Optimizer conformOptimizerCommand `cmd:"" help:"Give an optimizer a fleet with orders that need care, and judge its decisions."`
+	Hospital  conformHospitalCommand  `cmd:"" help:"Take the orders of a hospital's program, over HTTP and Pub/Sub, and judge them."`
 }
 
 // conformOutput holds the flag of what an examination prints.

@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,4 +85,57 @@ func TestConform_RefusesInOneLine(t *testing.T) {
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"id (flag --id)", "subscription"}, "conform", "drone", "--id=a b")
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"--id"}, "conform", "drone")
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"pubsub (flag --pubsub)", "loopback"}, "conform", "drone", "--id=a", "--pubsub=0.0.0.0:1")
+}
+
+// F-KIT-01: our own optimizer, as a program of its own, passes.
+func TestConform_ExaminesAnOptimizer(t *testing.T) {
+	t.Parallel()
+	p := dronefleet.Start(t, connect.Config{}, "conform", "optimizer", "--firestore=127.0.0.1:0", "--pubsub=127.0.0.1:0", "--http-addr=127.0.0.1:0", "--limit=1m")
+	plan := optimizer.Start(t, p.Hosts(), "run", "--interval=1s", "--solve-limit=200ms", "--log-level=error")
+	result := p.Find(p.Stdout, "optimizer: ")
+	if !strings.Contains(result, " 0 broken") {
+		t.Error(result)
+	}
+	plan.Interrupt()
+	if err := p.Cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// F-KIT-01: a hospital's program orders over HTTP, with the key that is printed; what it did wrong is
+// said at the end.
+func TestConform_ExaminesAHospital(t *testing.T) {
+	t.Parallel()
+	p := dronefleet.Start(t, connect.Config{}, "conform", "hospital", "--firestore=127.0.0.1:0", "--pubsub=127.0.0.1:0", "--http-addr=127.0.0.1:0")
+	at := strings.TrimSuffix(p.Find(p.Stdout, "The HTTP API is at "), ", its key is")
+	key := p.Find(p.Stdout, "dfk_")
+	for body, want := range map[string]int{
+		`{"id": "O-1", "productType": "MEDICINE", "deliveryLocation": {"lat": 48.8369, "lon": 2.3403}}`: http.StatusAccepted,
+		`{"id": "O-2", "productType": "MEDICINE"}`:                                                      http.StatusBadRequest,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/api/v1/orders", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer dfk_"+key)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s is answered %s, want %d", body, resp.Status, want)
+		}
+	}
+	p.Find(p.Stdout, "order O-1: ")
+	if err := p.Cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if line := p.Find(p.Stdout, "broken    H-01"); line == "" {
+		t.Error("the order without an address is not found")
+	}
+	if err := p.Cmd.Wait(); err == nil {
+		t.Error("a program that broke a rule has passed")
+	}
 }
