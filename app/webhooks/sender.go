@@ -258,6 +258,9 @@ func (l *leader) follow(ctx context.Context) {
 
 // store stores the deliveries of new events and moves the cursor.
 func (l *leader) store(ctx context.Context, sight firestoretx.Sight[firestoretx.CommittedEvent], through time.Time) error {
+	if ctx.Err() != nil { // an earlier sight failed, so this one would come too early
+		return ctx.Err()
+	}
 	for _, err := range sight.Malformed {
 		l.cfg.Log.WarnContext(ctx, "event left out of webhooks; correct it", slog.Any("err", err))
 	}
