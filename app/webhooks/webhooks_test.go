@@ -347,6 +347,24 @@ func TestSender_FollowsChangesOfWebhooks(t *testing.T) {
 	}
 }
 
+// F-INT-07: a webhook that is applied while a process sends gets the events since it was applied,
+// also those from before the process knew of it.
+func TestSender_ReadsEventsAgainForANewWebhook(t *testing.T) {
+	f, first, second := newFleet(t), receive(t, nil), receive(t, nil)
+	f.apply(hook("FIRST", first.URL))
+	cfg := f.config(f.clients)
+	cfg.LookEvery = 300 * time.Millisecond
+	f.send(cfg)
+	f.do(f.store.IngestOrder(t.Context(), request("O1", "H1"), time.Now()))
+	f.await(first, 1)
+	f.apply(hook("SECOND", second.URL))
+	f.do(f.store.IngestOrder(t.Context(), request("O2", "H1"), time.Now()))
+	f.await(first, 2)
+	if got := f.await(second, 1); got[0].Data.OrderID != "O2" {
+		t.Errorf("got %s", got[0].body)
+	}
+}
+
 // F-INT-07: without a webhook there is no lock and no listener, and one read at each look.
 func TestSender_CostsNothingWithoutWebhooks(t *testing.T) {
 	f := newFleet(t)
