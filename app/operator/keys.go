@@ -104,7 +104,7 @@ func (d *Desk) CreateKey(ctx context.Context, use KeyUse, reason string, notes i
 			entity.APIKey
 		}{text, d.keyForm(k)})
 	}
-	fmt.Fprintf(notes, "Made %s for role %s, which expires %s. Keep the key now: it is not shown again. Its id is %s.\n", k.Name(), k.Role, k.ExpiresAt.UTC().Format(time.RFC3339), k.Hash)
+	fmt.Fprintf(notes, "Made %s (role %s), which expires %s. Keep the key now: it is not shown again. Its id is %s.\n", k.Name(), k.Role, k.ExpiresAt.UTC().Format(time.RFC3339), k.Hash)
 	d.say("%s", text)
 	return nil
 }
@@ -119,7 +119,7 @@ func (d *Desk) RevokeKey(ctx context.Context, id, reason string) error {
 	if d.JSON {
 		return d.printJSON(d.keyForm(k))
 	}
-	d.say("%s%s of role %s was revoked by %s at %s UTC: %s. Every process refuses it within %s.", changed.already(), k.Name(), k.Role, k.RevokedBy, stamp(k.RevokedAt), k.RevokedWhy, apikeys.CacheFor)
+	d.say("%s%s (role %s) was revoked by %s at %s UTC: %s. Every process refuses it within %s.", changed.already(), k.Name(), k.Role, k.RevokedBy, stamp(k.RevokedAt), k.RevokedWhy, apikeys.CacheFor)
 	return nil
 }
 

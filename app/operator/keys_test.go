@@ -29,7 +29,7 @@ func TestDesk_MakesListsAndRevokesKeys(t *testing.T) {
 	if len(text) != 47 || !apikeys.Is(text) || strings.ContainsAny(text, " \n") || strings.Contains(notes.String(), text) {
 		t.Fatalf("printed %q and noted %q", printed, notes.String())
 	}
-	o.expect(notes.String(), "Made key "+id[:12]+" of HOSPITAL-7 for role requester, which expires ", "it is not shown again. Its id is "+id)
+	o.expect(notes.String(), "Made key "+id[:12]+" of HOSPITAL-7 (role requester), which expires ", "it is not shown again. Its id is "+id)
 	doc, err := o.clients.Firestore.Collection(firestoretx.Keys).Doc(id).Get(ctx)
 	if err != nil || doc.Data()["createdBy"] != "ann@example.org" || doc.Data()["why"] != "laboratory" || strings.Contains(string(mustJSON(t, doc.Data())), text[4:]) {
 		t.Errorf("document %v, %v", doc.Data(), err)
@@ -39,7 +39,7 @@ func TestDesk_MakesListsAndRevokesKeys(t *testing.T) {
 
 	bob := *o.desk
 	bob.By = "bob"
-	o.expect(o.says(bob.RevokeKey(ctx, text, "found in a repository")), "key "+id[:12]+" of HOSPITAL-7 of role requester was revoked by bob at ", ": found in a repository. Every process refuses it within 10s.")
+	o.expect(o.says(bob.RevokeKey(ctx, text, "found in a repository")), "key "+id[:12]+" of HOSPITAL-7 (role requester) was revoked by bob at ", ": found in a repository. Every process refuses it within 10s.")
 	o.expect(o.says(o.desk.RevokeKey(ctx, id, "again")), "lready", "was revoked by bob", "found in a repository")
 	o.expect(o.says(o.desk.ListKeys(ctx, firestoretx.Page{})), id, "revoked")
 	o.refused(o.desk.RevokeKey(ctx, apikeys.NewText(), "unknown"), policy.ReasonNotFound)
