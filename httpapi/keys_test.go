@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
+	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
@@ -82,6 +84,39 @@ func TestAPI_AcceptsKeys(t *testing.T) {
 			g.keepsSecrets()
 		})
 	}
+}
+
+// F-INT-06: a request has one identity. A key counts before the session that a browser adds, and never
+// from an address, which is logged.
+func TestAPI_TakesOneIdentity(t *testing.T) {
+	s := newSite(t, identity.SignInConfig{})
+	s.fleet()
+	session := s.signsIn(asOperator)
+	viewer, oper := s.makeKey(domain.KeyViewer), s.makeKey(domain.KeyOperator)
+	const hold, body = "/api/v1/orders/O2/hold", `{"reason": "x"}`
+	for name, c := range map[string]struct {
+		status  int
+		session []*http.Cookie
+		headers []string
+	}{
+		"a viewer's key beside an operator's session": {403, session, []string{"Authorization", "Bearer " + viewer}},
+		"a wrong key beside a session":                {401, session, []string{"Authorization", "Bearer " + viewer + "x"}},
+		"two keys":                                    {401, nil, []string{"Authorization", "Bearer " + oper, "Authorization", "Bearer " + oper}},
+		"a password":                                  {401, nil, []string{"Authorization", "Basic " + oper}},
+		"another page with a key":                     {200, nil, []string{"Authorization", "bearer " + oper, "Origin", "https://evil.org", "Sec-Fetch-Site", "cross-site"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, text := s.does("POST", hold, body, c.status, c.session, append(c.headers, "Content-Type", "application/json")...)
+			if strings.Contains(text, oper) || strings.Contains(text, viewer) {
+				t.Errorf("the answer shows the key: %s", text)
+			}
+		})
+	}
+	if a := s.asks(viewer, "GET", "/api/v1/drones?key="+oper, "", 400, "is not a parameter"); strings.Contains(a.body, oper) {
+		t.Errorf("the answer shows the key: %s", a.body)
+	}
+	s.sent = append(s.sent, oper)
+	s.keepsSecrets()
 }
 
 // F-INT-06: a process may require keys where there is no issuer, or accept none.

@@ -58,7 +58,7 @@ func (s *site) does(method, path, body string, status int, cookies []*http.Cooki
 		s.t.Fatal(err)
 	}
 	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
+		req.Header.Add(headers[i], headers[i+1])
 	}
 	for _, c := range cookies {
 		req.AddCookie(c)

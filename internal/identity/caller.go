@@ -68,7 +68,11 @@ func OfKey(k domain.APIKey, still func(context.Context) error) Caller {
 	case domain.KeyOperator:
 		c.roles = []Role{Operator}
 	case domain.KeyRequester:
-		c.Requester, c.roles = k.Subject, []Role{Requester}
+		if err := domain.CheckID(k.Subject); err != nil { // somebody has edited the document
+			c.lacking = fmt.Sprintf("the subject of the key, which must be a requester's id, %s", err)
+		} else {
+			c.Requester, c.roles = k.Subject, []Role{Requester}
+		}
 	case domain.KeyDrone:
 		c.lacking = "the key of a drone only opens a gateway"
 	}

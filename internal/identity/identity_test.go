@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -260,6 +261,32 @@ func TestIdentify_NamesTheRequester(t *testing.T) {
 		}
 		if text := caller.Lacks(identity.Requester); !strings.Contains(text, c.lacks) {
 			t.Errorf("%s: %s, want %q", c.name, text, c.lacks)
+		}
+	}
+}
+
+// F-INT-06: a key has the one role of its document. One that names no requester speaks for none, not
+// for orders without a requester.
+func TestOfKey_GrantsOneRole(t *testing.T) {
+	for _, c := range []struct {
+		role    domain.KeyRole
+		subject string
+		roles   []identity.Role
+		lacks   string
+	}{
+		{domain.KeyViewer, "", []identity.Role{identity.Viewer}, "key 00 lacks the required role operator"},
+		{domain.KeyOperator, "", []identity.Role{identity.Viewer, identity.Operator}, ""},
+		{domain.KeyRequester, "HOSPITAL-7", []identity.Role{identity.Requester}, "key 00 of HOSPITAL-7 lacks the required role operator"},
+		{domain.KeyRequester, "", nil, "the subject of the key, which must be a requester's id, is empty"},
+		{domain.KeyDrone, "DRONE-1", nil, "the key of a drone only opens a gateway"},
+		{"later", "", nil, "lacks the required role operator"},
+	} {
+		caller := identity.OfKey(domain.APIKey{Hash: "00", Role: c.role, Subject: c.subject}, nil)
+		if !slices.Equal(caller.Roles(), c.roles) || caller.Method != identity.Key || caller.May(identity.Requester) != (caller.Requester != "") {
+			t.Errorf("%s: %+v, want roles %v", c.role, caller, c.roles)
+		}
+		if text := caller.Lacks(identity.Operator); !strings.Contains(text, c.lacks) {
+			t.Errorf("%s: %s, want %q", c.role, text, c.lacks)
 		}
 	}
 }
