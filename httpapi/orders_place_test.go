@@ -471,3 +471,42 @@ func TestOrders_SayWhatNobodyCanDeliver(t *testing.T) {
 		t.Errorf("still warned: %s", back.text)
 	}
 }
+
+// F-INT-03, F-INT-04: a requester's stream has its own orders and refusals, and nothing else of the
+// fleet, whatever it asks for.
+func TestOrders_StreamToTheirRequester(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.fleet()
+	g.managed(manager.Config{PlanUnregistered: true})
+	requester, operator := g.token(asRequester), g.token(asOperator)
+	g.posts(operator, "/api/v1/orders", strings.Replace(anOrder, "O-17", "O-16", 1), 202)
+	g.asks(operator, "GET", "/api/v1/orders/O-16", "", 200)
+	own, narrowed := g.watch("/api/v1/stream", "", requester), g.watch("/api/v1/stream?requester=HOSPITAL-7&kinds=order", "", operator)
+	g.posts(requester, "/api/v1/orders", strings.Replace(anOrder, "H1", "HOSPITAL-7", 1), 202)
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	for _, bad := range []string{`{"id": "R1", "requesterId": "HOSPITAL-7"}`, `{"id": "R2", "requesterId": "H1"}`} {
+		if _, err := publisher.Publish(t.Context(), "orders", []byte(bad), nil, "").Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range []*page{own, narrowed} {
+		p.has("order/O-17", `"status":"PENDING"`)
+	}
+	own.until("the refusal", func() error {
+		for key, entity := range own.entities {
+			if strings.HasPrefix(key, "refusal/") && strings.Contains(string(entity), `"orderId":"R1","requesterId":"HOSPITAL-7","reason":"INVALID"`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("not among %d entities", len(own.entities))
+	})
+	g.posts(requester, "/api/v1/orders/O-17/cancel", `{"reason": "x"}`, 200)
+	for _, p := range []*page{own, narrowed} {
+		p.has("order/O-17", `"status":"CANCELLED"`)
+	}
+	if len(own.entities) != 2 || len(narrowed.entities) != 1 || len(own.at) > 0 {
+		t.Errorf("a requester sees %d entities and %d positions, an operator who asks for its orders %d", len(own.entities), len(own.at), len(narrowed.entities))
+	}
+	g.asks(requester, "GET", "/api/v1/stream?requester=H1", "", 403, "leave requester out")
+}

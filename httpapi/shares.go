@@ -12,18 +12,21 @@ import (
 const streamShare = live.MaxViewers * 4 / 5
 
 // shares are the streams of each role.
-type shares struct{ viewers, operators *semaphore.Weighted }
+type shares struct{ requesters, viewers, operators *semaphore.Weighted }
 
 func newShares(each int64) shares {
-	return shares{semaphore.NewWeighted(each), semaphore.NewWeighted(each)}
+	return shares{semaphore.NewWeighted(each), semaphore.NewWeighted(each), semaphore.NewWeighted(each)}
 }
 
 // join takes a stream from the share of the caller's role and returns the function that gives it
 // back; nil if the share is used up.
 func (s shares) join(c identity.Caller) (left func()) {
-	share := s.viewers
-	if c.May(identity.Operator) {
+	share := s.requesters
+	switch {
+	case c.May(identity.Operator):
 		share = s.operators
+	case c.May(identity.Viewer):
+		share = s.viewers
 	}
 	if !share.TryAcquire(1) {
 		return nil

@@ -16,8 +16,8 @@ import (
 
 func (a *API) streamEndpoint() endpoint {
 	return endpoint{
-		method: get, path: streamPath, role: viewer, summary: "Follow the fleet: its state, then what changes. See docs/stream.md.",
-		parameters: []parameter{streamKinds, streamDepot, streamArea}, answer: writesA("text/event-stream", schema{"type": "string"}, a.stream),
+		method: get, path: streamPath, role: viewer, requesters: true, summary: "Follow the fleet: its state, then what changes. See docs/stream.md.",
+		parameters: []parameter{streamKinds, streamDepot, streamArea, streamRequester}, answer: writesA("text/event-stream", schema{"type": "string"}, a.stream),
 	}
 }
 
@@ -26,8 +26,11 @@ var (
 		name: "kinds", says: "Only these kinds, separated by commas.", example: "alert,order", schema: schema{"type": "string"},
 		wrong: func(value string) string { _, detail := kindsOf(value); return detail },
 	}
-	streamDepot = parameter{name: "depot", says: "Only what belongs to this depot.", example: "DEPOT-1", schema: schema{"type": "string"}, wrong: checked(domain.CheckID)}
-	streamArea  = parameter{
+	streamDepot     = parameter{name: "depot", says: "Only what belongs to this depot.", example: "DEPOT-1", schema: schema{"type": "string"}, wrong: checked(domain.CheckID)}
+	streamRequester = parameter{
+		name: "requester", says: "Only orders of this requester and their refusals; requesters see no others.", example: "HOSPITAL-1", schema: schema{"type": "string"}, wrong: checked(domain.CheckID),
+	}
+	streamArea = parameter{
 		name: "area", says: "Only what is inside minLat,minLon,maxLat,maxLon in degrees.", example: "48.8,2.2,48.9,2.4", schema: schema{"type": "string"},
 		wrong: func(value string) string { _, detail := areaOf(value); return detail },
 	}
@@ -76,7 +79,11 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 	if a.feed == nil {
 		return nil, problem(http.StatusNotFound, "this process has no live feed; ask a State Manager")
 	}
-	filter := live.Filter{Depot: domain.DepotID(r.value("depot"))}
+	requester, err := requesterOf(ctx, r, "requester")
+	if err != nil {
+		return nil, err
+	}
+	filter := live.Filter{Depot: domain.DepotID(r.value("depot")), Requester: requester}
 	if r.has("kinds") {
 		filter.Kinds, _ = kindsOf(r.value("kinds")) // checked
 	}

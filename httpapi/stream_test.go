@@ -60,7 +60,7 @@ type page struct {
 
 // watch opens a stream. One that begins anew has its snapshot: the official emulator's
 // listeners sometimes miss a write that falls into their start.
-func (s *served) watch(path, after string) *page {
+func (s *served) watch(path, after string, token ...string) *page {
 	s.t.Helper()
 	// No time limit: a stream lasts.
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
@@ -69,6 +69,9 @@ func (s *served) watch(path, after string) *page {
 	}
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
+	}
+	if len(token) > 0 {
+		req.Header.Set("Authorization", "Bearer "+token[0])
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
@@ -422,6 +425,9 @@ func TestStream_KeepsAShareForEachRole(t *testing.T) {
 	g.api.ShareStreams(2)
 	roles := []func(i int) string{
 		func(i int) string {
+			return g.token(identitytest.Claims{"sub": fmt.Sprint("requester ", i), "groups": []string{"wards"}, "requester": "HOSPITAL-7"})
+		},
+		func(i int) string {
 			return g.token(identitytest.Claims{"sub": fmt.Sprint("viewer ", i), "groups": []string{"watch"}})
 		},
 		func(i int) string {
@@ -445,6 +451,6 @@ func TestStream_KeepsAShareForEachRole(t *testing.T) {
 			}
 		}
 		g.asks(role(2), "GET", "/api/v1/stream", "", http.StatusServiceUnavailable, "no stream left for the caller's role")
-		g.asks(role(2), "GET", "/api/v1/drones", "", http.StatusOK)
+		g.asks(role(2), "GET", "/api/v1/session", "", http.StatusOK)
 	}
 }

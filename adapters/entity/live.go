@@ -109,6 +109,20 @@ type Reference struct {
 	ID   string `json:"id"`
 }
 
+// Refusal is an order that was refused on its way.
+type Refusal struct {
+	OrderID     domain.OrderID `json:"orderId"`
+	RequesterID string         `json:"requesterId,omitempty"`
+	Reason      string         `json:"reason"`
+	Error       string         `json:"error"`
+	RefusedAt   Time           `json:"refusedAt,omitempty"`
+}
+
+// OfRefusal is the JSON form of a refused order.
+func OfRefusal(r domain.Refusal) Refusal {
+	return Refusal{r.OrderID, r.RequesterID, r.Reason, r.Error, moment(r.RefusedAt)}
+}
+
 // Acknowledgement says who has taken note of an alert.
 type Acknowledgement struct {
 	By     string    `json:"by"`

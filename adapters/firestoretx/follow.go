@@ -85,6 +85,12 @@ func (s *Store) FollowAlertAcks(ctx context.Context, n int, seen func(Sight[doma
 	return wrap(follow(ctx, q, alertAckCodec.decode, seen), "follow acknowledgements")
 }
 
+// FollowRefusedOrders follows the n latest orders that were refused on their way.
+func (s *Store) FollowRefusedOrders(ctx context.Context, n int, seen func(Sight[domain.Refusal])) error {
+	q := s.client.Collection(Refusals).Where("topic", "==", "orders").OrderBy("refusedAt", firestore.Desc).Limit(n)
+	return wrap(follow(ctx, q, refusalCodec.decode, seen), "follow refused orders")
+}
+
 // FollowDepots follows the depots.
 func (s *Store) FollowDepots(ctx context.Context, seen func(Sight[domain.Depot])) error {
 	return wrap(follow(ctx, s.client.Collection(Depots).Query, decodeDepot, seen), "follow depots")

@@ -22,10 +22,11 @@ const (
 	KindWarehouse Kind = "warehouse"
 	KindLock      Kind = "lock"
 	KindAlert     Kind = "alert"
+	KindRefusal   Kind = "refusal" // of an order, on its way
 )
 
 // Kinds lists every kind.
-var Kinds = []Kind{KindDepot, KindWarehouse, KindDrone, KindMission, KindOrder, KindCycle, KindLock, KindAlert}
+var Kinds = []Kind{KindDepot, KindWarehouse, KindDrone, KindMission, KindOrder, KindCycle, KindLock, KindAlert, KindRefusal}
 
 // Key names an entity.
 type Key struct {
@@ -41,6 +42,8 @@ type Version struct {
 	depots []domain.DepotID         // it belongs to as well
 	at     func() []domain.Position // where it is; nil for nowhere in particular
 	alert  entity.Alert             // what an alert's version shows
+	// requester is whose order it is, or whose order was refused; "" for what is nobody's.
+	requester string
 
 	encode sync.Once
 	json   []byte

@@ -160,6 +160,8 @@ type Filter struct {
 	Depot domain.DepotID
 	// Area leaves out what is somewhere else.
 	Area *Area
+	// Requester leaves out all but the requester's orders and their refusals.
+	Requester string
 }
 
 // Area is a rectangle, its edges included. It does not cross the meridian of 180 degrees.
@@ -172,6 +174,9 @@ func (a Area) contains(p domain.Position) bool {
 // passes reports whether a viewer sees a version. at, if given, is its newest position.
 func (f Filter) passes(v *Version, at *domain.Position) bool {
 	if len(f.Kinds) > 0 && !f.Kinds[v.Kind] {
+		return false
+	}
+	if f.Requester != "" && v.requester != f.Requester {
 		return false
 	}
 	if f.Depot != "" && v.depot != "" && v.depot != f.Depot && !slices.Contains(v.depots, f.Depot) {
@@ -193,7 +198,7 @@ func (f Filter) passes(v *Version, at *domain.Position) bool {
 
 // moves reports whether an entity can come into view or leave it: the filter looks at more than
 // its kind.
-func (f Filter) moves() bool { return f.Depot != "" || f.Area != nil }
+func (f Filter) moves() bool { return f.Depot != "" || f.Area != nil || f.Requester != "" }
 
 // Following reports whether the feed follows the fleet or is still stopping.
 func (f *Feed) Following() bool {

@@ -21,6 +21,8 @@ const (
 	cyclesShown = 120
 	// acksRead is how many acknowledgements are known, the latest ones.
 	acksRead = 500
+	// refusalsShown is how many refused orders are shown, the latest ones.
+	refusalsShown = 100
 	// eventsBefore is how far back events are read at the start: the clock of a State Manager may
 	// be behind.
 	eventsBefore = 2 * time.Minute
@@ -96,6 +98,10 @@ func sawOpen[ID ~string, T any](sight firestoretx.Sight[T], known map[ID]T, id f
 
 func (s *session) sawAcks(sight firestoretx.Sight[domain.AlertAck]) {
 	look(s, "acknowledgements", sight, func(p *picture) { p.putAcks(sight.Now, sight.Whole) })
+}
+
+func (s *session) sawRefusals(sight firestoretx.Sight[domain.Refusal]) {
+	look(s, "refusals", sight, func(p *picture) { p.putRefusals(sight.Now, goneFrom(sight)) })
 }
 
 func (s *session) sawCycles(sight firestoretx.Sight[domain.Cycle]) {

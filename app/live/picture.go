@@ -72,6 +72,23 @@ func (p *picture) putWarehouses(now []domain.Warehouse, gone func(id string, see
 	}
 }
 
+// putRefusals shows orders that were refused on their way, and removes those that gone names.
+func (p *picture) putRefusals(now []domain.Refusal, gone func(id string, seen bool) bool) {
+	seen := map[string]bool{}
+	for _, r := range now {
+		if r.OrderID == "" { // it stands for many, or could not be read
+			continue
+		}
+		seen[string(r.ID)] = true
+		p.book.put(&Version{Key: Key{KindRefusal, string(r.ID)}, form: entity.OfRefusal(r), requester: r.RequesterID})
+	}
+	for k, e := range p.book.entries {
+		if k.Kind == KindRefusal && e.version != nil && gone(k.ID, seen[k.ID]) {
+			p.book.remove(k, time.Now())
+		}
+	}
+}
+
 func here(p domain.Position) func() []domain.Position {
 	return func() []domain.Position { return []domain.Position{p} }
 }
@@ -92,7 +109,7 @@ func (p *picture) showOrder(o domain.Order) {
 	}
 	p.book.put(&Version{
 		Key: Key{KindOrder, string(o.ID)}, form: entity.OfWaitingOrder(o, p.waits.Of(o)),
-		depot: p.state.Drones[o.AssignedDroneID].HomeDepotID, at: func() []domain.Position { return at },
+		depot: p.state.Drones[o.AssignedDroneID].HomeDepotID, requester: o.RequesterID, at: func() []domain.Position { return at },
 	})
 }
 

@@ -49,6 +49,7 @@ func (s *session) run(ctx context.Context) {
 	keep("cycles", func(ctx context.Context) error { return store.FollowCycles(ctx, cyclesShown, s.sawCycles) })
 	keep("decisions", s.followDecisions)
 	keep("acknowledgements", func(ctx context.Context) error { return store.FollowAlertAcks(ctx, acksRead, s.sawAcks) })
+	keep("refusals", func(ctx context.Context) error { return store.FollowRefusedOrders(ctx, refusalsShown, s.sawRefusals) })
 	keep("events", s.followEvents)
 	keep("drones", s.followDrones)
 	keep("locks", s.followLocks)
