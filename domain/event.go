@@ -166,10 +166,13 @@ func MissionState(m Mission) map[string]any {
 // maxRefusedText bounds each text in a note's state, so that the state has at most 2 KiB.
 const maxRefusedText = 256
 
+// RefusedRequester is the field of a note's state that names who sent what was refused.
+const RefusedRequester = "refusedRequesterId"
+
 // RefusedState is the state of a note: the content that the order refused, and its hash.
 func RefusedState(r OrderRequest) map[string]any {
 	if r.Cancel { // it asks for no content
-		return map[string]any{"refusedContentHash": r.Hash(), "refusedCancel": true, "refusedRequesterId": cut(r.RequesterID)}
+		return map[string]any{"refusedContentHash": r.Hash(), "refusedCancel": true, RefusedRequester: cut(r.RequesterID)}
 	}
 	state := map[string]any{
 		"refusedContentHash": r.Hash(),
@@ -177,7 +180,7 @@ func RefusedState(r OrderRequest) map[string]any {
 		"refusedProductType": cut(r.ProductType),
 		"refusedWeightKg":    r.WeightKg,
 		"refusedColdChain":   r.ColdChain,
-		"refusedRequesterId": cut(r.RequesterID),
+		RefusedRequester:     cut(r.RequesterID),
 		"refusedDelivery":    positionText(r.Delivery),
 	}
 	if r.Pickup != nil {

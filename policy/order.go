@@ -80,6 +80,9 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 	}
 }
 
+// WarningText stands before the warning in the reason of an event.
+const WarningText = "warning: "
+
 // withWarning adds the warning to the reason of an event.
 func (p OrderPolicy) withWarning(reason string) string {
 	switch {
@@ -88,7 +91,7 @@ func (p OrderPolicy) withWarning(reason string) string {
 	case reason != "":
 		reason += "; "
 	}
-	return reason + "warning: " + p.Warning
+	return reason + WarningText + p.Warning
 }
 
 func (p OrderPolicy) recorder(now time.Time, cause domain.Cause) *recorder {

@@ -213,8 +213,19 @@ func decodeCommitted(doc *firestore.DocumentSnapshot) (CommittedEvent, error) {
 	return CommittedEvent{e, doc.Ref.ID, doc.CreateTime}, err
 }
 
-// FollowOrderEvents follows the events of orders after since, as FollowEvents does. All that were
-// committed until through have been seen once seen has returned. It is called for one sight at a
+// decodeRefused reads the record of an order that was refused on its way as the note that such an
+// order cannot have: it does not exist.
+func decodeRefused(doc *firestore.DocumentSnapshot) (CommittedEvent, error) {
+	r, err := refusalCodec.decode(doc)
+	return CommittedEvent{domain.Event{
+		Entity: domain.EntityOrder, ID: string(r.OrderID), OrderID: r.OrderID, Cause: domain.CauseOrder, Reason: r.Reason, Time: r.RefusedAt,
+		State: map[string]any{domain.RefusedRequester: r.RequesterID},
+	}, doc.Ref.ID, doc.CreateTime}, err
+}
+
+// FollowOrderEvents follows the events of orders after since, as FollowEvents does, and the orders
+// that were refused on their way: such an event has no id if the order's could not be read. All that
+// were committed until through have been seen once seen has returned. It is called for one sight at a
 // time.
 func (s *Store) FollowOrderEvents(ctx context.Context, since time.Time, seen func(sight Sight[CommittedEvent], through time.Time)) error {
 	base := s.client.Collection(Events).Where("entity", "==", string(domain.EntityOrder)).Where("to", "in", domain.OrderStatuses).
@@ -230,12 +241,18 @@ func (s *Store) FollowOrderEvents(ctx context.Context, since time.Time, seen fun
 			queries = append(queries, base.Where(eventShard, "in", group))
 		}
 	}
+	refused := len(queries)
+	queries = append(queries, s.where(Refusals, "topic", "orders").Where("refusedAt", ">", since).OrderBy("refusedAt", firestore.Desc))
 	var mu sync.Mutex
 	through := map[int]time.Time{}
 	following, ctx := errgroup.WithContext(ctx)
 	for i, q := range queries {
+		decode := decodeCommitted
+		if i == refused {
+			decode = decodeRefused
+		}
 		following.Go(func() error {
-			return follow(ctx, q, decodeCommitted, func(sight Sight[CommittedEvent]) {
+			return follow(ctx, q, decode, func(sight Sight[CommittedEvent]) {
 				mu.Lock()
 				defer mu.Unlock()
 				if through[i] = sight.ReadTime; len(through) < len(queries) {

@@ -94,7 +94,7 @@ func TestKindOf_Table(t *testing.T) {
 		{from: "DELIVERED", to: "DELIVERED", note: true, reason: string(policy.ReasonAlreadyDelivered), want: domain.WebhookRefused},
 		{from: "DELIVERED", to: "DELIVERED", note: true, reason: string(policy.ReasonPickedUpAgain)},
 	} {
-		e := domain.Event{Entity: domain.EntityOrder, From: string(row.from), To: string(row.to), Revision: 1, Cause: row.cause, Reason: row.reason, State: row.state}
+		e := domain.Event{Entity: domain.EntityOrder, ID: "O1", From: string(row.from), To: string(row.to), Revision: 1, Cause: row.cause, Reason: row.reason, State: row.state}
 		if row.note {
 			e.Revision = 0
 		}
@@ -104,6 +104,19 @@ func TestKindOf_Table(t *testing.T) {
 	}
 	if _, tells := webhooks.KindOf(domain.Event{Entity: domain.EntityDrone, Revision: 1, To: "PENDING"}); tells {
 		t.Error("an event of a drone is sent")
+	}
+}
+
+// F-INT-07: a reason is told if it is a code; other texts can have an address or what somebody wrote.
+func TestMessageOf_TellsCodesAndNoTexts(t *testing.T) {
+	for reason, want := range map[string]string{
+		"ORDER_CONFLICT": `"reason":"ORDER_CONFLICT"`, "cancelled by ward 4": "", "delivery at 48.85,2.35 instead of 48.86,2.36": "",
+		policy.WarningText + "no warehouse stocks BLOOD": `"warning":true`,
+	} {
+		body, err := webhooks.MessageOf(domain.WebhookAccepted, domain.Event{ID: "O1", Reason: reason}, "H1").Body()
+		if err != nil || !strings.Contains(body, want) || want == "" && strings.Contains(body, "reason") || strings.Contains(body, "BLOOD") {
+			t.Errorf("%q: %s, %v", reason, body, err)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package webhooks
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -14,7 +16,7 @@ const MaxBody = 64 << 10
 
 // KindOf is the kind of message that an event of an order becomes, and whether it becomes one.
 func KindOf(e domain.Event) (domain.WebhookKind, bool) {
-	if e.Entity != domain.EntityOrder {
+	if e.Entity != domain.EntityOrder || e.ID == "" {
 		return "", false
 	}
 	if e.Revision == 0 { // a note, which changes nothing
@@ -65,14 +67,18 @@ type Data struct {
 	Deadline       *time.Time `json:"deadline,omitempty"`
 	Late           bool       `json:"late,omitempty"`
 	Held           bool       `json:"held,omitempty"`
+	Warning        bool       `json:"warning,omitempty"` // no drone can deliver it as things stand
 	DroneID        string     `json:"droneId,omitempty"`
 	MissionID      string     `json:"missionId,omitempty"`
 }
 
+// code is a reason of the policies or of a dead letter, such as ORDER_CONFLICT.
+var code = regexp.MustCompile(`^[A-Z][A-Z_]*$`)
+
 // MessageOf is the message about an event. requester is the order's.
 func MessageOf(kind domain.WebhookKind, e domain.Event, requester string) Message {
 	m := Message{kind, e.Time.UTC(), Data{OrderID: e.ID, RequesterID: requester}}
-	if e.Cause != domain.CauseOperator { // whose reason may say anything
+	if code.MatchString(e.Reason) { // another text may have an address, or what an operator has written
 		m.Data.Reason = e.Reason
 	}
 	if kind == domain.WebhookRefused { // perhaps another requester's request
@@ -83,6 +89,7 @@ func MessageOf(kind domain.WebhookKind, e domain.Event, requester string) Messag
 	m.Data.Priority, _ = e.State["priority"].(string)
 	m.Data.Late, _ = e.State["late"].(bool)
 	m.Data.Held, _ = e.State["held"].(bool)
+	m.Data.Warning = strings.Contains(e.Reason, policy.WarningText)
 	if at, known := e.State["deadlineAt"].(time.Time); known {
 		at = at.UTC()
 		m.Data.Deadline = &at
@@ -93,7 +100,7 @@ func MessageOf(kind domain.WebhookKind, e domain.Event, requester string) Messag
 // RequesterOf is whom a message about an event is for: whoever made the order or, of a request that
 // was refused, whoever sent that.
 func RequesterOf(e domain.Event, order string) string {
-	if sender, refused := e.State["refusedRequesterId"].(string); refused {
+	if sender, refused := e.State[domain.RefusedRequester].(string); refused {
 		return sender
 	}
 	return order

@@ -187,10 +187,14 @@ func TestSender_TellsWhatBecomesOfOrders(t *testing.T) {
 		_ = f.store.IngestOrder(t.Context(), request(id, "H2"), time.Now()) // refused if it is H1's
 		f.do(f.store.CancelOrder(by, id, "the patient of bed 4 has died"))
 	}
-	f.await(some, 2)
-	got := f.await(all, 7)
+	f.do(f.store.RecordRefusal(t.Context(), domain.Refusal{ // an order that became a dead letter
+		ID: "orders-7", Topic: "orders", MessageID: "7", OrderID: "LOST", RequesterID: "H2", Reason: "INVALID", RefusedAt: time.Now(), Error: "the patient's weight is negative",
+	}))
+	f.do(f.store.RecordRefusal(t.Context(), domain.Refusal{ID: "orders-8", Topic: "orders", MessageID: "8", Reason: "UNDECODABLE", RefusedAt: time.Now()}))
+	f.await(some, 3)
+	got := f.await(all, 8)
 	for order, want := range map[domain.OrderID]string{
-		"O-H1": "[order.accepted order.waiting order.refused order.cancelled]", "O-H2": "[order.accepted order.waiting order.cancelled]", "EARLY": "[]",
+		"O-H1": "[order.accepted order.waiting order.refused order.cancelled]", "O-H2": "[order.accepted order.waiting order.cancelled]", "EARLY": "[]", "LOST": "[order.refused]", "": "[]",
 	} {
 		if is := fmt.Sprint(kinds(got, order)); is != want {
 			t.Errorf("%s: %s, want %s", order, is, want)
@@ -211,7 +215,7 @@ func TestSender_TellsWhatBecomesOfOrders(t *testing.T) {
 		t.Errorf("the webhook of H2 got %s", is)
 	}
 	for _, m := range some.got() {
-		if m.Type == domain.WebhookRefused && (m.Data.Status != "" || m.Data.RequesterID != "H2" || m.Data.Reason != "REQUESTER_MISMATCH") {
+		if m.Type == domain.WebhookRefused && m.Data.OrderID == "O-H1" && (m.Data.Status != "" || m.Data.RequesterID != "H2" || m.Data.Reason != "REQUESTER_MISMATCH") {
 			t.Errorf("refused: %s", m.body)
 		}
 	}
