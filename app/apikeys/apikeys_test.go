@@ -42,11 +42,11 @@ func (f *fleet) process(recordUse bool) *apikeys.Checker {
 	return apikeys.New(apikeys.Config{Store: f.store, Now: f.clock.Now, RecordUse: recordUse, Log: slog.New(slog.NewTextHandler(&f.log, nil))})
 }
 
-// make stores a key that lasts for a day.
+// make stores a key that lasts for a month.
 func (f *fleet) make(role domain.KeyRole, subject string) (text string, k domain.APIKey) {
 	f.t.Helper()
 	text = apikeys.NewText()
-	k = domain.APIKey{Hash: apikeys.Hash(text), Role: role, Subject: subject, CreatedAt: f.clock.Now(), CreatedBy: "ann", Why: "test", ExpiresAt: f.clock.Now().Add(24 * time.Hour)}
+	k = domain.APIKey{Hash: apikeys.Hash(text), Role: role, Subject: subject, CreatedAt: f.clock.Now(), CreatedBy: "ann", Why: "test", ExpiresAt: f.clock.Now().Add(30 * 24 * time.Hour)}
 	if err := f.store.CreateKey(f.t.Context(), k); err != nil {
 		f.t.Fatal(err)
 	}
@@ -177,7 +177,20 @@ func TestChecker_SaysWhyAKeyDoesNotCount(t *testing.T) {
 	if _, err := p.Check(t.Context(), text); err != nil || !p.Knows(text) {
 		t.Errorf("the key itself: %v", err)
 	}
-	f.clock.Advance(24 * time.Hour)
+	f.clock.Advance(15 * 24 * time.Hour)
+	if f.log.Len() > 0 {
+		t.Errorf("logged %s", f.log.String())
+	}
+	f.clock.Advance(2 * 24 * time.Hour)
+	for range 3 {
+		if _, err := p.Check(t.Context(), text); err != nil {
+			t.Error(err)
+		}
+	}
+	if log := f.log.String(); strings.Count(log, "API key in use ends soon") != 1 || !strings.Contains(log, k.Name()) {
+		t.Errorf("logged %s, want one line that %s ends soon", log, k.Name())
+	}
+	f.clock.Advance(15 * 24 * time.Hour)
 	_, err := p.Check(t.Context(), text)
 	f.refused(text, err, "it expired "+k.ExpiresAt.UTC().Format(time.RFC3339)+"; ask for a new one")
 	f.refused(text, p.Recheck(t.Context(), k), "it expired ")

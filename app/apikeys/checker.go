@@ -24,6 +24,8 @@ const (
 	revokedWithin = time.Hour
 	// useEvery is how often the use of a key is recorded.
 	useEvery = time.Hour
+	// endsSoon is how long before its end the use of a key is warned of.
+	endsSoon = 14 * 24 * time.Hour
 	// readTimeout bounds one read, which many callers may share.
 	readTimeout = 4 * time.Second
 )
@@ -172,8 +174,8 @@ func (c *Checker) readRevoked(ctx context.Context) error {
 	return nil
 }
 
-// recordUse stores that a key is used, unless that was recorded within useEvery. A failure is
-// logged: the request does not depend on it.
+// recordUse stores that a key is used, unless that was recorded within useEvery, and warns of its
+// end. A failure is logged: the request does not depend on it.
 func (c *Checker) recordUse(ctx context.Context, hash string) {
 	if !c.cfg.RecordUse {
 		return
@@ -189,6 +191,9 @@ func (c *Checker) recordUse(ctx context.Context, hash string) {
 	c.mu.Unlock()
 	if !due {
 		return
+	}
+	if k.ExpiresAt.Sub(now) < endsSoon {
+		c.cfg.Log.WarnContext(ctx, "API key in use ends soon; make another one for its bearer", slog.String("key", k.Name()), slog.Time("expires", k.ExpiresAt))
 	}
 	if err := c.cfg.Store.RecordKeyUse(ctx, hash, k.version, now); err != nil {
 		c.cfg.Log.WarnContext(ctx, "use of an API key not recorded", slog.String("key", k.Name()), slog.Any("err", err))
