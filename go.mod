@@ -54,6 +54,8 @@ require (
 	gonum.org/v1/gonum v0.17.0
 )
 
+require github.com/eclipse/paho.golang v0.23.0
+
 require (
 	cloud.google.com/go v0.123.0 // indirect
 	cloud.google.com/go/auth v0.24.1-0.20261001053825-dbc26066f70a // indirect

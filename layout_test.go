@@ -71,6 +71,7 @@ var restrictions = []struct {
 	{"adapters/dronelink", []string{"domain", "proto", "adapters/wire"}},
 	{"adapters/firestoretx", []string{"domain", "policy", "lock"}},
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/restart", "internal/shutdown"}},
+	{"adapters/mqttlink", []string{"domain", "adapters/dronelink", "adapters/wire", "internal/meter", "internal/restart"}},
 	{"app/apikeys", []string{"domain", "adapters/firestoretx"}},
 	{"app/gateway", []string{"domain", "adapters/dronelink", "adapters/pubsubio", "adapters/wire", "app/apikeys", "internal/identity", "internal/meter", "internal/restart"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},

@@ -37,3 +37,19 @@ func (f Format) ContentType() string {
 	}
 	return contentTypeProtobuf
 }
+
+// EncodeLink writes a message of the drone link in either form, and returns its content type.
+func EncodeLink(m *pb.GatewayMessage, f Format) (data []byte, contentType string, err error) {
+	data, attrs, err := marshal(kindLink, m, f)
+	return data, attrs[AttrContentType], err
+}
+
+// DecodeHello reads a drone's hello in either form.
+func DecodeHello(data []byte, contentType string) (*pb.DroneHello, error) {
+	m := new(pb.DroneHello)
+	problems, err := unmarshal(kindLink, data, map[string]string{AttrContentType: contentType}, m)
+	if err != nil {
+		return nil, err
+	}
+	return m, newChecker(problems).err(kindLink)
+}

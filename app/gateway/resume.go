@@ -58,6 +58,15 @@ func (s *session) tellStanding(wanted func(dronelink.Message) bool) {
 	}
 }
 
+// Resume returns what a drone must know that says hello and has no session.
+func (g *Gateway) Resume(ctx context.Context, hello dronelink.Hello) ([]dronelink.Message, error) {
+	found, err := g.standing(ctx, hello)
+	if err != nil {
+		return nil, err
+	}
+	return found.messages(hello), nil
+}
+
 // lookupLimit bounds one look at the store.
 const lookupLimit = 10 * time.Second
 

@@ -87,6 +87,12 @@ var (
 		"Reports of drones that Pub/Sub delivered to the live feed, once more than to the State Managers.")
 	liveReportsBytesTotal = describe("live_reports_bytes_total", counter,
 		"Bytes of those reports' messages.")
+	mqttReportsTotal = describe("mqtt_reports_total", counter,
+		"Reports and hellos that a gateway received from an MQTT broker, by outcome (published, refused, slowed_down: beyond the drone's allowance, dropped: sent without acks while Pub/Sub was slow).", "outcome")
+	mqttCommandsTotal = describe("mqtt_commands_total", counter,
+		"Mission commands by what became of them at an MQTT broker (sent, failed: they will be sent again); unheard counts those sent for which the broker knows no subscriber.", "outcome")
+	mqttConnected = describe("mqtt_connected", gauge,
+		"1 while a gateway receives reports from its MQTT broker, else 0; always 0 in processes without a broker.")
 	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,
 		"Seconds from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers.", "kind")
 	cycleSeconds = describe("cycle_seconds", histogram,

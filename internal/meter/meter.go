@@ -41,6 +41,7 @@ type Meter struct {
 	LiveReports       Counter // reports that the live feed received
 	LiveReportsBytes  Counter // bytes of their messages
 	ClockOffset       Offset  // Firestore's time minus the local one
+	MQTT              MQTT    // of a gateway's broker
 
 	tracer atomic.Pointer[trace.Tracer] // of calls; see TraceCalls
 

@@ -23,6 +23,7 @@ func (m *Meter) Collect(ch chan<- prometheus.Metric) {
 	m.collectCycles(collector{ch})
 	m.collectLocks(collector{ch})
 	m.Fleet.collect(collector{ch})
+	m.MQTT.collect(collector{ch})
 }
 
 // collector sends metrics to a scrape.

@@ -3,11 +3,13 @@ package storeserver
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -114,4 +116,30 @@ func postgresFolder(tb TB) (string, *syscall.Credential) {
 		tb.Fatal(err)
 	}
 	return dir, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+// Mosquitto runs the MQTT broker with the lines of a configuration file until the end of the
+// test. It keeps sessions and messages over a restart.
+func Mosquitto(tb TB, lines ...string) *Server {
+	tb.Helper()
+	program := find(tb, "mosquitto", "/usr/sbin")
+	s := Start(tb, func(s *Server) *exec.Cmd {
+		file := filepath.Join(s.Dir, "mosquitto.conf")
+		own := []string{fmt.Sprintf("listener %d 127.0.0.1", s.Port), "persistence_location " + s.Dir + "/"}
+		if os.Geteuid() == 0 {
+			own = append(own, "user root") // the folder is the test's
+		}
+		if err := os.WriteFile(file, []byte(strings.Join(append(own, lines...), "\n")+"\n"), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		return exec.Command(program, "-c", file)
+	}, func(ctx context.Context, s *Server) error {
+		conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, "tcp", s.Addr())
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	s.URL = "mqtt://" + s.Addr()
+	return s
 }
