@@ -257,17 +257,17 @@ func (c *connection) report(p *paho.Publish, drone domain.DroneID) {
 	}
 	c.link.work.Go(func() {
 		defer c.link.release()
-		if c.settle(drone, r, receipt) {
+		if c.untilPublished(drone, r, receipt) {
 			c.link.meter.Published.Inc()
 			c.ack(p)
 		}
 	})
 }
 
-// settle waits until Pub/Sub has a report. While it does not answer, settle tries again, even
+// untilPublished waits until Pub/Sub has a report. While it does not answer, it tries again, even
 // after the end of the connection: a broker that was killed may have forgotten the report, and
 // one that was not sends it again. It returns false if the gateway stops.
-func (c *connection) settle(drone domain.DroneID, r dronelink.Report, receipt dronelink.Receipt) bool {
+func (c *connection) untilPublished(drone domain.DroneID, r dronelink.Report, receipt dronelink.Receipt) bool {
 	ctx := c.link.life
 	err := receipt.Wait(ctx)
 	if err == nil {
