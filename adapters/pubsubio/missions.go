@@ -35,7 +35,7 @@ func TakeCommands(ctx context.Context, c *pubsub.Client, subscription string, lo
 				msg.Ack()
 				return
 			}
-			if take(context.WithoutCancel(ctx), command, msg.PublishTime) != nil {
+			if take(ctx, command, msg.PublishTime) != nil { // also at the end of ctx
 				msg.Nack()
 				return
 			}

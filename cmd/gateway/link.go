@@ -21,9 +21,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/gateway"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/cli"
-	"github.com/dronefleet/dronefleet/internal/clockwatch"
 	"github.com/dronefleet/dronefleet/internal/config"
-	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/identity"
 	"github.com/dronefleet/dronefleet/internal/observe"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
@@ -54,13 +52,6 @@ type drones struct {
 	OIDCDrone       []identity.Grant          `help:"Which tokens of oidc-issuer are drones': CLAIM=VALUE, or * for all." placeholder:"GRANT" name:"oidc-drone"`
 	OIDCDroneClaim  string                    `help:"Claim of a token that holds the drone's id; dots lead into nested claims." default:"sub" placeholder:"CLAIM" name:"oidc-drone-claim"`
 	OIDCLeeway      time.Duration             `help:"Clock difference that is tolerated when a token's times are checked." default:"1m" check:"min 0s max 5m" name:"oidc-leeway"`
-}
-
-// probing holds the flags that say where probes and metrics are, and for whom.
-type probing struct {
-	HTTPAddr      string                `help:"Address of /healthz, /readyz and /metrics, which require no credentials; off for none." default:"off" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
-	HTTPHosts     []httpapi.Host        `help:"Host names and addresses by which http-addr may be reached, besides localhost." placeholder:"HOST" name:"http-hosts"`
-	MetricsAccess httpapi.MetricsAccess `help:"Who may read /metrics: open for everyone, local for collectors on the same machine or in the same pod, or off." enum:"open,local,off" default:"local"`
 }
 
 // Check implements config.Checker.
@@ -149,11 +140,11 @@ func (c *linkCommand) Run(ctx context.Context) error {
 		return fmt.Errorf("--link-addr: %w; give another one or stop the process that uses it", err)
 	}
 	defer link.Close()
-	var probes *httpapi.Listener
-	if addr := cli.ListenAddr(c.HTTPAddr); addr != "" {
-		if probes, err = httpapi.Listen(addr); err != nil {
-			return fmt.Errorf("--http-addr: %w", err)
-		}
+	probes, err := c.listen()
+	if err != nil {
+		return err
+	}
+	if probes != nil {
 		defer probes.Close()
 	}
 	clients, clock, err := c.OpenReadOnly(ctx)
@@ -189,33 +180,15 @@ func (c *linkCommand) Run(ctx context.Context) error {
 		return g.Serve(ctx, clients.PubSub, uuid.NewString(), server, link, c.DrainTimeout)
 	})
 	if probes != nil {
-		running.Go(func() error { return c.probe(ctx, serving, probes, clients, clock, log) })
+		running.Go(func() error {
+			return c.probe(ctx, serving, c.DrainTimeout, probes, httpapi.Config{}, clients, clock, log)
+		})
 	}
 	if err := running.Wait(); err != nil {
 		return err
 	}
 	log.Info("gateway stopped; its drones were told to reconnect")
 	return nil
-}
-
-// probe answers probes until serving ends. From the end of ctx on the process is not ready.
-func (c *linkCommand) probe(ctx, serving context.Context, listener *httpapi.Listener, clients *connect.Clients, clock *simclock.Clock, log *slog.Logger) error {
-	locks, err := clients.Locks(clock, log)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = locks.Close(serving) }() // it holds none
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	watching.Go(func() { clockwatch.Watch(serving, locks, clients.Meter, log, nil) })
-	api := httpapi.NewProbes(httpapi.Config{
-		Locks: locks, PubSub: clients.PubSub, Meter: clients.Meter, Stopping: func() error { return context.Cause(ctx) }, Log: log,
-		Access: httpapi.Access{Hosts: c.HTTPHosts, Metrics: c.MetricsAccess},
-	}, pubsubio.TopicTelemetry)
-	log.InfoContext(ctx, "probes and metrics listening", slog.String("url", listener.URL()))
-	finishing, finished := shutdown.Gateway(c.DrainTimeout).Context(ctx, shutdown.HTTP)
-	defer finished()
-	return listener.Serve(serving, finishing, api)
 }
 
 // secure is the gateway's side of TLS; nil without it.

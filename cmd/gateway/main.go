@@ -10,6 +10,7 @@ import (
 
 type grammar struct {
 	Link    linkCommand      `cmd:"" serves:"" settings:"" help:"Take drones' connections over gRPC and WebSocket."`
+	MQTT    mqttCommand      `cmd:"" name:"mqtt" serves:"" settings:"" help:"Carry messages of drones behind an MQTT broker."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 

@@ -18,7 +18,7 @@ const maxFileBytes = 1 << 20
 
 // Commands lists the commands, of all programs of this project, that have a section
 // of their own in a file. A program ignores the sections of the others.
-var Commands = []string{"serve", "dev", "emulators", "fleet", "run", "once", "link"}
+var Commands = []string{"serve", "dev", "emulators", "fleet", "run", "once", "link", "mqtt"}
 
 // connection lists settings that nearly every command has. A file for all programs
 // may have them at the top, although "dronefleet dev" starts its own servers.

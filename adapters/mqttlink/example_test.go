@@ -1,0 +1,92 @@
+package mqttlink_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/mqttlink"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/testkit/emutest"
+)
+
+// F-GW-06, F-DOC-11: examples/drone-mqtt.sh, which has none of our code, is told who it is not,
+// flies the mission that it is sent, and gives up one that is revoked.
+func TestExample_FliesAMission(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip("jq is not installed")
+	}
+	f := newFleet(t)
+	l, _ := f.link(t, mqttlink.Config{}, f.core)
+	published := f.published(t)
+	cmd := exec.CommandContext(t.Context(), "../../examples/drone-mqtt.sh", "D-1", "48.85", "2.35")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("MQTT_PORT=%d", f.broker.Port), "MQTT_USER=D-1", "MQTT_PASSWORD="+password, "TICK=0.05", "STEP=100")
+	cmd.WaitDelay = time.Second
+	var said output
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
+	says := func(text string) {
+		t.Helper()
+		emutest.Eventually(t, text, func() error {
+			if all := strings.Join(said.lines(), "\n"); !strings.Contains(all, text) {
+				return fmt.Errorf("it says:\n%s", all)
+			}
+			return nil
+		})
+	}
+	says("is refused: DRONE_UNREGISTERED")
+
+	stop := func(kind domain.WaypointType, lat float64, order domain.OrderID) domain.Waypoint {
+		return domain.Waypoint{Type: kind, Position: domain.Position{Lat: lat, Lon: 2.35}, OrderID: order}
+	}
+	route := []domain.Waypoint{
+		stop(domain.WaypointDepotStart, 48.85, ""), stop(domain.WaypointWarehousePickup, 48.852, "O-1"), stop(domain.WaypointHospitalDelivery, 48.854, "O-1"), stop(domain.WaypointDepotReturn, 48.85, ""),
+	}
+	command := func(id domain.MissionID, life time.Duration, revoke bool) {
+		t.Helper()
+		c := domain.Command{Revoke: revoke, Mission: domain.Mission{ID: id, DroneID: "D-1", OrderIDs: []domain.OrderID{"O-1"}, Route: route, Status: domain.MissionActive}}
+		if !revoke {
+			c.ExpiresAt = time.Now().Add(life)
+		}
+		if err := l.Command(t.Context(), c, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command("M-late", -time.Minute, false)
+	says("ignores M-late")
+	command("M-1", time.Minute, false)
+	says("takes M-1")
+	says("has flown M-1")
+	command("M-1", time.Minute, false)
+	says("ignores M-1")
+	command("M-2", time.Minute, false)
+	says("takes M-2")
+	command("M-2", 0, true)
+	says("gives M-2 up")
+
+	highest := map[domain.MissionID]int{}
+	emutest.Eventually(t, "reports", func() error {
+		for _, m := range published() {
+			r, err := wire.DecodeTelemetry(m.Data, m.Attributes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.CompletedStops != nil {
+				highest[r.MissionID] = max(highest[r.MissionID], *r.CompletedStops)
+			}
+		}
+		if highest["M-1"] != 2 || highest["M-late"] != 0 {
+			return fmt.Errorf("stops %v", highest)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# A drone behind an MQTT broker: it reports once a second, flies the missions that it is sent,
+# and goes on with its mission after a restart. It needs bash, jq, mosquitto_pub and mosquitto_sub.
+#
+#   drone-mqtt.sh DRONE LAT LON    and MQTT_HOST, MQTT_PORT, MQTT_USER, MQTT_PASSWORD
+set -euo pipefail
+drone=${1:?the id of the drone} lat=${2:?its latitude} lon=${3:?its longitude}
+tick=${TICK:-1} step=${STEP:-60} # seconds between reports, and metres flown between them
+broker=(-V 5 -h "${MQTT_HOST:-localhost}" -p "${MQTT_PORT:-1883}" -q 1)
+[[ -z ${MQTT_USER:-} ]] || broker+=(-u "$MQTT_USER" -P "${MQTT_PASSWORD:-}")
+json=(-D publish content-type application/json)
+mission='' count=0 route='[]' ended='' resumed='' reached=''
+
+# The session outlives a disconnection, so that commands wait in the broker.
+exec 3< <(exec mosquitto_sub "${broker[@]}" -i "drone-$drone" -c -x 300 -F '%t %p' -t "fleet/$drone/missions" -t "fleet/$drone/answers")
+subscriber=$!
+trap 'kill $subscriber 2>/dev/null' EXIT
+trap 'exit 130' INT TERM
+
+say() { printf '%s %s\n' "$drone" "$*" >&2; }
+
+# send TOPIC JSON succeeds once a gateway's session has the message: PUBACK with reason 0.
+send() { [[ $(mosquitto_pub "${broker[@]}" "${json[@]}" -d -t "fleet/$drone/$1" -m "$2" 2>/dev/null) == *PUBACK*RC:0* ]]; }
+
+take() { # a mission's JSON, and the stops completed
+  mission=$(jq -r .id <<<"$1") route=$(jq -c .route <<<"$1") count=$2 reached=''
+}
+
+hear() { # a topic and a payload
+  local id expires
+  case $1 in
+    */missions)
+      id=$(jq -r .mission.id <<<"$2") expires=$(jq -r '.expiresAt // "9999"' <<<"$2")
+      if [[ $(jq -r '.revoke // false' <<<"$2") == true ]]; then
+        ended+=" $id "
+        if [[ $id == "$mission" ]]; then say "gives $id up"; mission=''; fi
+      elif [[ $ended == *" $id "* || $id == "$mission" || $expires < $(date -u +%Y-%m-%dT%H:%M:%SZ) ]]; then
+        say "ignores $id: it has ended, is known, or came too late" # a change in flight is not supported
+      elif [[ -z $mission ]]; then
+        take "$(jq -c .mission <<<"$2")" 0
+        say "takes $id"
+      fi ;;
+    */answers)
+      jq -e .refusal <<<"$2" >/dev/null && say "is refused: $(jq -r '.refusal | .reason + ": " + .text' <<<"$2")"
+      if jq -e .resume <<<"$2" >/dev/null; then
+        resumed=yes
+        id=$(jq -r '.resume.mission.id // ""' <<<"$2")
+        if [[ -n $id && -z $mission && $ended != *" $id "* ]]; then
+          take "$(jq -c .resume.mission <<<"$2")" "$(jq -r '.resume.completedStops // 0' <<<"$2")"
+          say "goes on with $id at stop $count"
+        fi
+      fi ;;
+  esac
+  return 0
+}
+
+# fly moves towards the first stop that is not completed. A stop is completed in the report
+# after the one from there. Starts and returns are no stops, but the drone flies home too.
+fly() {
+  local home stops to far
+  stops=$(jq -c '[.[] | select(.type | test("PICKUP|DELIVERY|CHARGE|WAIT"))]' <<<"$route")
+  home=$(jq -c 'map(select(.type | test("RETURN"))) | last' <<<"$route")
+  if [[ $reached == yes ]]; then
+    reached='' count=$((count + 1))
+    say "has completed stop $count of $mission"
+    return
+  fi
+  to=$(jq -c --argjson n "$count" --argjson home "$home" '.[$n] // $home | .position // empty' <<<"$stops")
+  if [[ -z $to ]]; then mission='' ended+=" $mission "; return; fi
+  read -r lat lon far < <(jq -rn --argjson to "$to" --argjson lat "$lat" --argjson lon "$lon" --argjson step "$step" '
+    ($to.lat - $lat) as $y | ($to.lon - $lon) as $x | (111195 * ($y * $y + ($x * ($lat * 0.0174533 | cos)) * ($x * ($lat * 0.0174533 | cos)) | sqrt)) as $far
+    | if $far <= $step then "\($to.lat) \($to.lon) 0" else "\($lat + $y * $step / $far) \($lon + $x * $step / $far) 1" end')
+  [[ $far == 1 ]] && return
+  if ((count < $(jq length <<<"$stops"))); then reached=yes; else say "has flown $mission"; ended+=" $mission " mission=''; fi
+}
+
+report() {
+  local status=IDLE
+  [[ -z $mission ]] || status=MOVING
+  jq -cn --arg id "$drone" --arg now "$(date -u +%Y-%m-%dT%H:%M:%S.%NZ)" --argjson lat "$lat" --argjson lon "$lon" --arg status "$status" \
+    --arg mission "$mission" --argjson count "$count" \
+    '{droneId: $id, timestamp: $now, position: {lat: $lat, lon: $lon}, batteryPercentage: 90, status: $status}
+     + if $mission == "" then {} else {currentMissionId: $mission, completedStops: $count} end'
+}
+
+listen() { # until nothing comes for a tick
+  while read -r -t "$tick" topic payload <&3; do hear "$topic" "$payload"; done
+  kill -0 "$subscriber" 2>/dev/null || { say "has no connection to the broker"; exit 1; }
+}
+
+while :; do
+  listen
+  [[ -n $resumed ]] || send hello "{\"droneId\": \"$drone\"}" || true # again until it is answered
+  [[ -z $mission ]] || fly
+  until send telemetry "$(report)"; do
+    say "keeps its report: no gateway has it"
+    sleep "$tick"
+  done
+done
