@@ -15,7 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
-// F-GW-06, F-DOC-11: examples/drone-mqtt.sh, which has none of our code, is told who it is not,
+// F-GW-06: examples/drone-mqtt.sh, which has none of our code, is told who it is not,
 // flies the mission that it is sent, and gives up one that is revoked.
 func TestExample_FliesAMission(t *testing.T) {
 	t.Parallel()
