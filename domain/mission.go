@@ -60,8 +60,8 @@ type Mission struct {
 	// Version is when the store last wrote the mission, for the outbox; zero if
 	// unknown. It is not part of the mission's state.
 	Version time.Time
-	// Track is what the drone can have done when the mission ended; nil before that, and
-	// of missions that began under an earlier version.
+	// Track is where the drone was when the mission was made or, once the mission has ended, what
+	// the drone can have done by then; nil of missions that began under an earlier version.
 	Track *Track
 }
 

@@ -26,14 +26,14 @@ func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now 
 		RouteRevision:  1,
 		CommandPending: true, CommandExpiresAt: now.Add(p.CommandLifetime),
 	}
-	r.mission(domain.Mission{}, &m, "")
 
 	before := *s.Drone
 	drone := before
 	forget(&drone)
+	startTrack(&drone, &m)
+	r.mission(domain.Mission{}, &m, "")
 	drone.Status, drone.CurrentMissionID = domain.DroneMoving, m.ID
 	drone.FreeAfter = m.CommandExpiresAt.Add(p.ClockError)
-	startTrack(&drone, m.ID)
 	r.drone(&before, &drone, m.ID, "")
 
 	r.assignOrders(s, d.OrderIDs, m)

@@ -28,10 +28,7 @@ func trackOf(d *domain.Drone) (t domain.Track, ok bool) {
 // The possible stops are counted from where the track begins, not from those proven since: else
 // each claim would begin where the last one ended, in no time.
 func (p DronePolicy) follow(from domain.Track, m *domain.Mission, t domain.Telemetry) (to domain.Track, jump float64) {
-	speed := p.TopSpeedKmh / 3.6
-	// The drone's clock may have been set meanwhile.
-	metres := 2 * speed * (t.Timestamp.Sub(from.At) + 2*p.ClockError).Seconds()
-	jump = from.Position.DistanceMetres(t.Position) - p.StopRadiusMetres - metres
+	jump = from.Position.DistanceMetres(t.Position) - p.StopRadiusMetres - p.reach(from, t)
 	if jump > 0 {
 		return from, jump
 	}
@@ -40,10 +37,27 @@ func (p DronePolicy) follow(from domain.Track, m *domain.Mission, t domain.Telem
 	if m == nil || m.ID != from.MissionID {
 		return to, 0
 	}
-	// The drone passes each stop within the radius, in order, and ends at the report.
+	to.Stops = p.passed(from, *m, t)
+	// Each report may be off by the error of the clock, but all since the command only once.
+	if start, known := begun(*m); known && to.Stops > from.Stops {
+		to.Stops = max(from.Stops, min(to.Stops, p.passed(start, *m, t)))
+	}
+	return to, 0
+}
+
+// reach is how many metres a drone can have flown since it was at from.
+func (p DronePolicy) reach(from domain.Track, t domain.Telemetry) float64 {
+	// The drone's clock may have been set meanwhile.
+	return 2 * p.TopSpeedKmh / 3.6 * (t.Timestamp.Sub(from.At) + 2*p.ClockError).Seconds()
+}
+
+// passed is how many stops of the mission a drone can have completed that was at from. It passes
+// each stop within the radius, in order, and ends at the report.
+func (p DronePolicy) passed(from domain.Track, m domain.Mission, t domain.Telemetry) (stops int) {
+	metres := p.reach(from, t)
 	at, flown, slack := from.Position, 0.0, p.StopRadiusMetres
-	for ; to.Stops < countedStops(*m); to.Stops++ {
-		stop := m.Route[to.Stops]
+	for stops = from.Stops; stops < countedStops(m); stops++ {
+		stop := m.Route[stops]
 		if stop.Type == domain.WaypointDepotStart {
 			continue // passed by naming the mission
 		}
@@ -53,7 +67,18 @@ func (p DronePolicy) follow(from domain.Track, m *domain.Mission, t domain.Telem
 			break
 		}
 	}
-	return to, 0
+	return stops
+}
+
+// begun is where the drone was when the mission under way was made; known is false for a mission
+// from an earlier version.
+func begun(m domain.Mission) (start domain.Track, known bool) {
+	if m.Status != domain.MissionActive || m.Track == nil {
+		return domain.Track{}, false
+	}
+	start = *m.Track
+	start.Stops = 0
+	return start, true
 }
 
 // possibleStops is how many stops of the bound mission the drone can have completed. A
@@ -82,10 +107,12 @@ func (p DronePolicy) recounted(k *domain.Track, m domain.Mission) *domain.Track 
 	if k == nil || k.MissionID != m.ID {
 		return nil
 	}
-	begun := domain.Track{MissionID: m.ID, Position: m.Route[0].Position, At: m.StartTime}
-	to, _ := p.follow(begun, &m, domain.Telemetry{Timestamp: k.At, Position: k.Position})
+	start, known := begun(m)
+	if !known {
+		start = domain.Track{MissionID: m.ID, Position: m.Route[0].Position, At: m.StartTime}
+	}
 	t := *k
-	t.Stops = to.Stops
+	t.Stops = p.passed(start, m, domain.Telemetry{Timestamp: k.At, Position: k.Position})
 	return &t
 }
 
@@ -111,11 +138,12 @@ func (r *recorder) implausible(d *domain.Drone, what string) {
 	}
 }
 
-// startTrack begins the track of a drone's new mission.
-func startTrack(d *domain.Drone, id domain.MissionID) {
+// startTrack begins the track of a drone's new mission, and keeps its beginning with the mission.
+func startTrack(d *domain.Drone, m *domain.Mission) {
 	if t, ok := trackOf(d); ok {
-		t.MissionID, t.Stops = id, 0
-		d.Track = &t
+		t.MissionID, t.Stops = m.ID, 0
+		start := t
+		d.Track, m.Track = &t, &start
 	}
 }
 

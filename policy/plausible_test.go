@@ -42,6 +42,15 @@ var boasts = []hazard{
 		w.saysAt(30, warehouseAt, domain.DroneMoving, "M-X") // by now it can be there
 		w.expectOrder("O1", domain.OrderInDelivery, false)
 	}},
+	{"a drone that uses up the error of its clock again with each report proves no stop early", func(w *world) {
+		w.counts(1, depotAt, 1)
+		w.counts(2, between(depotAt, warehouseAt, 0.5), 1)
+		w.counts(3, warehouseAt, 2)
+		w.expectImplausible("claimed 2 stops of mission M-X; at most 1 were possible")
+		w.expectOrder("O1", domain.OrderAssigned, false)
+		w.counts(30, warehouseAt, 2)
+		w.expectOrder("O1", domain.OrderInDelivery, false)
+	}},
 	{"a drone that was silent is judged by the time that it had", func(w *world) {
 		w.counts(1, depotAt, 1)
 		w.counts(50, hospitalsAt[0], 3)
