@@ -22,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dronefleet/dronefleet/adapters/dronelink"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/api"
@@ -341,13 +342,25 @@ func TestAsyncAPI_HasEveryRefusal(t *testing.T) {
 	told := map[string]bool{}
 	for _, group := range document.Refusals {
 		for _, r := range group {
-			if r.Means == "" || !slices.Contains([]string{"dead letter", "dropped", "event", "ledger"}, r.Outcome) {
+			if r.Means == "" || !slices.Contains([]string{"dead letter", "dropped", "event", "ledger", "told"}, r.Outcome) {
 				t.Errorf("%s: outcome %q, means %q", r.Reason, r.Outcome, r.Means)
 			}
 			told[r.Reason] = true
 		}
 	}
-	inCode := reasons(t)
+	inCode, link := reasons(t), map[string]bool{}
+	for _, r := range document.Refusals["link"] {
+		link[r.Reason] = true
+	}
+	for _, reason := range dronelink.Reasons {
+		inCode[string(reason)] = true
+		if !link[string(reason)] {
+			t.Errorf("the document does not say what %s of the link means", reason)
+		}
+	}
+	if len(link) != len(dronelink.Reasons) {
+		t.Errorf("the document has %d reasons of the link, the code %d", len(link), len(dronelink.Reasons))
+	}
 	for why, list := range notForMakers {
 		for reason := range strings.FieldsSeq(list) {
 			if !inCode[reason] || told[reason] {

@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/dronelink"
 	"github.com/dronefleet/dronefleet/domain"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/cli"
@@ -24,7 +28,7 @@ import (
 )
 
 type conformCommand struct {
-	Drone conformDroneCommand `cmd:"" help:"Play the fleet's side to a drone, over Pub/Sub: missions, late and repeated commands, a revocation, a restart."`
+	Drone conformDroneCommand `cmd:"" help:"Play the fleet's side to a drone, over Pub/Sub or the drone link: missions, late and repeated commands, a revocation, a restart."`
 
 	Optimizer conformOptimizerCommand `cmd:"" help:"Give an optimizer a fleet with orders that need care, and judge its decisions."`
 	Hospital  conformHospitalCommand  `cmd:"" help:"Take the orders of a hospital's program, over HTTP and Pub/Sub, and judge them."`
@@ -70,6 +74,7 @@ type conformDroneCommand struct {
 	ID             string        `help:"Id of the drone." required:"" name:"id" check:"id" placeholder:"ID"`
 	Pubsub         string        `help:"Address of the embedded Pub/Sub that the drone connects to." default:"127.0.0.1:8085" check:"listen on loopback"`
 	PubsubHost     string        `help:"Use the Pub/Sub emulator at this address instead of an embedded one." env:"PUBSUB_EMULATOR_HOST" placeholder:"HOST:PORT" check:"address"`
+	Link           string        `help:"Speak over the drone link, gRPC or WebSocket, at this address, instead of over Pub/Sub." placeholder:"HOST:PORT" check:"listen on loopback"`
 	Project        string        `help:"Project of the topics." default:"dronefleet" env:"GOOGLE_CLOUD_PROJECT" check:"id"`
 	RestartCommand string        `help:"Shell command that restarts the drone's program in flight, and returns. Without it a person is asked at the terminal." placeholder:"COMMAND"`
 	Speed          float64       `help:"How fast the time of a simulated drone runs, in seconds per second. Above 1 its clock is not judged." default:"1" check:"min 1 max 100"`
@@ -77,10 +82,33 @@ type conformDroneCommand struct {
 }
 
 // Run examines the drone, prints the results, and fails if a rule was broken.
-func (c *conformDroneCommand) Run(ctx context.Context) (err error) {
+func (c *conformDroneCommand) Run(ctx context.Context) error {
+	if c.Link != "" {
+		return c.overLink(ctx)
+	}
+	return c.overPubSub(ctx)
+}
+
+func (c *conformDroneCommand) overLink(ctx context.Context) (err error) {
+	listener, err := net.Listen("tcp", c.Link)
+	if err != nil {
+		return fmt.Errorf("--link: %w", err)
+	}
+	line, err := conform.OpenLink(listener, domain.DroneID(c.ID), c.Speed, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, line.Close()) }()
+	file := func(name string) string { return filepath.Join(line.Directory, name) }
+	fmt.Fprintf(c.progress(), "Let the drone connect to %s by gRPC (dronefleet.v1.DroneLink), or by WebSocket (%s). It trusts\n  %s\nand shows the certificate\n  %s\n  %s\nor the bearer token %s\n",
+		listener.Addr(), dronelink.WebSocketPath, file("ca.crt"), file(c.ID+".crt"), file(c.ID+".key"), line.Token)
+	return c.examine(ctx, line, conform.DroneConfig{OwnOnly: true})
+}
+
+func (c *conformDroneCommand) overPubSub(ctx context.Context) (err error) {
 	id, host := domain.DroneID(c.ID), c.PubsubHost
 	if host == "" {
-		server, err := pubsubemu.Start(pubsubemu.Options{Addr: c.Pubsub, HTTPHint: "Drones publish reports to the topic telemetry."})
+		server, err := pubsubemu.Start(pubsubemu.Options{Addr: c.Pubsub, HTTPHint: "Drones publish reports to the topic telemetry, or connect to the drone link: see --link."})
 		if err != nil {
 			return devrun.Unserved("--pubsub", err)
 		}
@@ -105,13 +133,17 @@ func (c *conformDroneCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, line.Close()) }()
-	out := c.progress()
-	fmt.Fprintf(out, "Let the drone publish its reports to the topic telemetry. Its commands are in the subscription %s. It connects with\n  export %s=%s GOOGLE_CLOUD_PROJECT=%s\n",
+	fmt.Fprintf(c.progress(), "Let the drone publish its reports to the topic telemetry. Its commands are in the subscription %s. It connects with\n  export %s=%s GOOGLE_CLOUD_PROJECT=%s\n",
 		conform.DroneSubscription(id), connect.PubSubHost, host, c.Project)
-	summary, err := conform.Drone(ctx, conform.DroneConfig{
-		ID: id, Keys: true, Limit: c.Limit, Slack: conform.Slack(c.Speed), Restart: c.restart(out),
-		Progress: func(text string) { fmt.Fprintln(out, text) },
-	}, line)
+	return c.examine(ctx, line, conform.DroneConfig{Keys: true})
+}
+
+// examine examines the drone over a line.
+func (c *conformDroneCommand) examine(ctx context.Context, line conform.Line, cfg conform.DroneConfig) error {
+	out := c.progress()
+	cfg.ID, cfg.Limit, cfg.Slack, cfg.Restart = domain.DroneID(c.ID), c.Limit, conform.Slack(c.Speed), c.restart(out)
+	cfg.Progress = func(text string) { fmt.Fprintln(out, text) }
+	summary, err := conform.Drone(ctx, cfg, line)
 	if err != nil {
 		return err
 	}

@@ -139,3 +139,24 @@ func TestConform_ExaminesAHospital(t *testing.T) {
 		t.Error("a program that broke a rule has passed")
 	}
 }
+
+// F-KIT-01: over the drone link the kit issues a certificate, and removes it at the end.
+func TestConform_IssuesACertificate(t *testing.T) {
+	t.Parallel()
+	p := dronefleet.Start(t, connect.Config{}, "conform", "drone", "--id=MAKER-1", "--link=127.0.0.1:0")
+	p.Find(p.Stdout, "Let the drone connect to 127.0.0.1:")
+	directory := filepath.Dir(p.Find(p.Stdout, "  "))
+	for _, name := range []string{"ca.crt", "MAKER-1.crt", "MAKER-1.key"} {
+		if _, err := os.Stat(filepath.Join(directory, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	p.Find(p.Stdout, "waiting for the first report of drone MAKER-1")
+	if err := p.Cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Cmd.Wait() // it was interrupted
+	if _, err := os.Stat(directory); !os.IsNotExist(err) {
+		t.Errorf("the certificates are left behind: %v", err)
+	}
+}

@@ -29,12 +29,19 @@ type Line interface {
 	Now() time.Time
 }
 
+// Standing is a Line that tells a drone that connects which mission it flies.
+type Standing interface {
+	// Stand sets the drone's mission, nil for none, and how many of its stops are reached.
+	Stand(m *domain.Mission, reached int)
+}
+
 // DroneConfig describes the examination of a drone.
 type DroneConfig struct {
 	ID domain.DroneID
 	// Restart restarts the drone's program in flight; nil if nobody can.
 	Restart func(context.Context) error
 	Keys    bool          // the line has ordering keys
+	OwnOnly bool          // the line carries no commands of other drones
 	Limit   time.Duration // of the fleet's time; 0 for DroneLimit
 	// Slack is added to the times within which a drone must react and report, because the machine
 	// takes its time, too, where the fleet's runs faster.
@@ -142,6 +149,9 @@ func (x *droneExam) meet() error {
 	if !x.cfg.Keys {
 		x.skip("this transport has no ordering keys", "D-04")
 	}
+	if x.cfg.OwnOnly {
+		x.skip("this transport carries no commands of other drones", "D-07")
+	}
 	return nil
 }
 
@@ -167,6 +177,7 @@ func (x *droneExam) until(limit time.Duration, met func() bool) bool {
 			x.err = err
 		case ok:
 			x.hear(m)
+			x.stand()
 		default:
 			x.quiet()
 		}
@@ -176,6 +187,19 @@ func (x *droneExam) until(limit time.Duration, met func() bool) bool {
 
 // reaction is how long the drone may take to obey.
 func (x *droneExam) reaction() time.Duration { return reaction + x.cfg.Slack }
+
+// stand tells the line what the drone flies.
+func (x *droneExam) stand() {
+	line, is := x.line.(Standing)
+	if !is {
+		return
+	}
+	if f := x.flying; f != nil && f.banned == "" && !f.revoked {
+		line.Stand(&f.mission, f.done())
+		return
+	}
+	line.Stand(nil, 0)
+}
 
 // watchFor reads messages for a while.
 func (x *droneExam) watchFor(d time.Duration) { x.until(d, func() bool { return false }) }
@@ -326,8 +350,6 @@ func (x *droneExam) comeHome() {
 	}
 }
 
-func (x *droneExam) parked() bool { return parked(x.now) }
-
 func (x *droneExam) parkedAtHome() bool {
 	return parked(x.now) && x.now.Position.DistanceMetres(x.home) <= near
 }
@@ -336,7 +358,7 @@ func (x *droneExam) parkedAtHome() bool {
 // mission that has ended, and one of a mission that was revoked before.
 func (x *droneExam) notForIt() {
 	x.progress("commands that it must ignore")
-	x.test("D-07", "D-08", "D-09", "D-18")
+	x.test("D-08", "D-09", "D-18")
 	route := func() []domain.Waypoint {
 		return []domain.Waypoint{pickup("O-0", x.south()), delivery("O-0", x.west()), x.back()}
 	}
@@ -345,6 +367,10 @@ func (x *droneExam) notForIt() {
 		send       func(f *flight)
 	}{
 		{"D-07", "which is another drone's", func(f *flight) {
+			if x.cfg.OwnOnly {
+				return
+			}
+			x.test("D-07")
 			f.mission.DroneID += "-OTHER"
 			x.command(f)
 		}},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	"github.com/google/uuid"
@@ -29,7 +28,6 @@ func PrepareDrone(ctx context.Context, c *pubsub.Client, id domain.DroneID) erro
 // PubSub is a Line over Google Pub/Sub.
 type PubSub struct {
 	client    *pubsub.Client
-	id        domain.DroneID
 	name      string // of the subscription of telemetry
 	publisher *pubsubio.Publisher
 	messages  chan Message
@@ -37,23 +35,17 @@ type PubSub struct {
 	receiving sync.WaitGroup
 	failed    error // once messages is closed
 
-	speed float64
-	began time.Time // of the machine
-	mu    sync.Mutex
-	ahead time.Duration // of the fleet's time at began
-	met   bool
+	*droneTime
 }
 
 // ahead of the examination, so that a burst of other drones' reports does not hold up Pub/Sub.
 const messageQueue = 10_000
 
-// OpenPubSub connects with a drone over Pub/Sub. The fleet's time runs speed times as fast as the
-// machine's; above 1 it is the drone's own at its first report, so that a simulated drone can
-// have any time. Close ends it.
+// OpenPubSub connects with a drone over Pub/Sub; speed is that of the drone's time. Close ends it.
 func OpenPubSub(ctx context.Context, c *pubsub.Client, id domain.DroneID, speed float64) (*PubSub, error) {
 	p := &PubSub{
-		client: c, id: id, name: "telemetry-conform-" + uuid.NewString()[:8], publisher: pubsubio.NewPublisher(c),
-		messages: make(chan Message, messageQueue), speed: speed, began: time.Now(),
+		client: c, name: "telemetry-conform-" + uuid.NewString()[:8], publisher: pubsubio.NewPublisher(c),
+		messages: make(chan Message, messageQueue), droneTime: newDroneTime(id, speed),
 	}
 	if err := pubsubio.CreateTemporaryOrdered(ctx, c, p.name, pubsubio.TopicTelemetry, ""); err != nil {
 		return nil, err
@@ -70,49 +62,16 @@ func OpenPubSub(ctx context.Context, c *pubsub.Client, id domain.DroneID, speed 
 }
 
 func (p *PubSub) receive(ctx context.Context, msg *pubsub.Message) {
-	p.meet(msg)
+	p.meet(msg.Data, msg.Attributes)
 	select {
 	case p.messages <- Message{Data: msg.Data, Attributes: msg.Attributes, OrderingKey: msg.OrderingKey, Arrived: p.Now()}:
 	case <-ctx.Done():
 	}
 }
 
-// meet takes the drone's time over at its first report, if time runs faster than the machine's.
-func (p *PubSub) meet(msg *pubsub.Message) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.met || p.speed == 1 {
-		return
-	}
-	if t, err := wire.DecodeTelemetry(msg.Data, msg.Attributes); err == nil && t.DroneID == p.id {
-		p.met = true
-		p.ahead += t.Timestamp.Sub(p.nowLocked())
-	}
-}
-
-// Slack is what DroneConfig.Slack should be for a speed: a quarter of a second of the machine's
-// time, or nothing where no time runs faster.
-func Slack(speed float64) time.Duration {
-	if speed == 1 {
-		return 0
-	}
-	return time.Duration(speed * float64(250*time.Millisecond))
-}
-
-// Now implements Line.
-func (p *PubSub) Now() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.nowLocked()
-}
-
-func (p *PubSub) nowLocked() time.Time {
-	return p.began.Round(0).Add(p.ahead + time.Duration(float64(time.Since(p.began))*p.speed))
-}
-
 // Next implements Line.
 func (p *PubSub) Next(ctx context.Context) (Message, bool, error) {
-	second := time.NewTimer(time.Duration(float64(time.Second) / p.speed))
+	second := p.second()
 	defer second.Stop()
 	select {
 	case m, ok := <-p.messages:
