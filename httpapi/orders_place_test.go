@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -509,4 +511,53 @@ func TestOrders_StreamToTheirRequester(t *testing.T) {
 		t.Errorf("a requester sees %d entities and %d positions, an operator who asks for its orders %d", len(own.entities), len(own.at), len(narrowed.entities))
 	}
 	g.asks(requester, "GET", "/api/v1/stream?requester=H1", "", 403, "leave requester out")
+}
+
+// F-INT-01, F-INT-04: a hospital orders, follows, changes and cancels with curl.
+func TestOrders_ServeTheExampleOfAHospital(t *testing.T) {
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.fleet()
+	g.managed(manager.Config{PlanUnregistered: true})
+	hospital := func(code int, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "bash", append([]string{"../examples/hospital.sh"}, args...)...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "API=" + g.url, "TOKEN=" + g.token(asRequester), "KEY=ward 3, 27 November"}
+		text, err := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			t.Errorf("%q: exit code %d, want %d (%v): %s", args, got, code, err, text)
+		}
+		return string(text)
+	}
+	for range 2 {
+		if out := hospital(0, "order", "48.86", "2.36", "BLOOD", "id=4711", "priority=HIGH", "packageWeightKg=1.5"); out != "4711\n" {
+			t.Errorf("ordered %q", out)
+		}
+	}
+	if out := hospital(1, "order", "48.86", "2.36", "BLUD"); !strings.Contains(out, "give one of BLOOD") {
+		t.Errorf("refused with %q", out)
+	}
+	first, again := hospital(0, "order", "48.87", "2.37", "BLOOD"), hospital(0, "order", "48.87", "2.37", "BLOOD")
+	if first != again || !strings.HasPrefix(first, "K-") {
+		t.Errorf("ordered %q, then %q", first, again)
+	}
+	hospital(0, "change", "4711", "priority=CRITICAL", `the "red" theatre`)
+	if out := hospital(0, "list", "PENDING"); !strings.Contains(out, `"priority":"CRITICAL"`) || !strings.Contains(out, strings.TrimSpace(first)) {
+		t.Errorf("list %s", out)
+	}
+	if out := hospital(0, "show", "4711"); !strings.HasPrefix(out, "it waits: ") {
+		t.Errorf("show %q", out)
+	}
+	hospital(0, "cancel", "4711", "patient transferred")
+	if out := hospital(0, "follow", "4711"); out != "cancelled\n" {
+		t.Errorf("follow %q", out)
+	}
+	if out := hospital(0, "--help"); !strings.Contains(out, "Usage: hospital.sh") {
+		t.Errorf("help %q", out)
+	}
+	hospital(2, "cancel", "4711")
 }
