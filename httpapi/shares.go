@@ -7,9 +7,9 @@ import (
 	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
-// streamShare is how many streams the callers of one role may have open together. The rest is for
-// the other roles.
-const streamShare = live.MaxViewers * 4 / 5
+// streamShare is how many streams the callers of one role may have open together. Two roles that use
+// theirs up leave a part to the third.
+const streamShare = live.MaxViewers * 2 / 5
 
 // shares are the streams of each role.
 type shares struct{ requesters, viewers, operators *semaphore.Weighted }
