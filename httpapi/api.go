@@ -40,6 +40,8 @@ type Config struct {
 	Depots func() error
 	// Reach says which orders no drone can deliver; default one that reads for itself.
 	Reach *ordering.Reach
+	// RequireSender says that State Managers refuse orders without a requester.
+	RequireSender bool
 	// Feed, if set, is what streams show.
 	Feed *live.Feed
 	// Access says who may call what.
@@ -65,9 +67,11 @@ type API struct {
 	keys     *apikeys.Checker // nil if no keys are accepted
 	operator operator.Commands
 	orders   *ordering.Desk
-	waits    waits
-	feed     *live.Feed
-	streams  shares
+	// requireSender is Config.RequireSender.
+	requireSender bool
+	waits         waits
+	feed          *live.Feed
+	streams       shares
 	// changes and reads tell requests of the site's own pages from those of others. The
 	// pages of configured origins may read.
 	changes, reads *http.CrossOriginProtection

@@ -22,6 +22,7 @@ type endpoint struct {
 	requesters bool          // requesters may call it too, for their own orders
 	summary    string        // what it does, for the OpenAPI document
 	parameters []parameter   // what the query may hold
+	headers    []parameter   // what the header may hold, for the OpenAPI document; the answer checks them
 	answer     answer
 }
 

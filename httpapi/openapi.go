@@ -85,6 +85,9 @@ func (e endpoint) describeParameters() (list []schema) {
 	if strings.Contains(e.path, "{id}") {
 		list = append(list, schema{"name": "id", "in": "path", "required": true, "schema": schema{"type": "string"}, "example": exampleIDs[e.collection()]})
 	}
+	for _, h := range e.headers {
+		list = append(list, schema{"name": h.name, "in": "header", "description": h.says, "schema": h.schema, "example": h.example})
+	}
 	for _, p := range e.parameters {
 		if p.name == anyParameter.name {
 			continue

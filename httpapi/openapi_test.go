@@ -371,6 +371,9 @@ func (g *guarded) example(method, path string) {
 	query, required := url.Values{}, url.Values{}
 	for _, p := range operation.Parameters {
 		example := p.Value.Example
+		if p.Value.In == "header" {
+			continue
+		}
 		if p.Value.In == "path" {
 			path = strings.ReplaceAll(path, "{"+p.Value.Name+"}", fmt.Sprint(example))
 		} else {

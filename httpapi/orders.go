@@ -21,7 +21,7 @@ func (a *API) orderEndpoints() []endpoint {
 			method: get, path: "/api/v1/orders", role: viewer, requesters: true, summary: "List orders, and why those that wait do.",
 			parameters: listed("orders", choice("status", domain.OrderStatuses), onlyHeld, ofRequester), answer: pages("orders", a.listOrders),
 		},
-		{method: post, path: "/api/v1/orders", role: oper, requesters: true, summary: "Order a delivery.", parameters: []parameter{acceptAnyway}, answer: a.placing()},
+		{method: post, path: "/api/v1/orders", role: oper, requesters: true, summary: "Order a delivery.", headers: []parameter{keyHeader}, parameters: []parameter{acceptAnyway}, answer: a.placing()},
 		{method: get, path: "/api/v1/orders/{id}", role: viewer, requesters: true, summary: "Read one order: where it stands, when it is expected, and why it waits.", answer: writes(a.order)},
 		{method: patch, path: "/api/v1/orders/{id}", role: oper, requesters: true, summary: "Give an open order another priority or deadline or, while it is PENDING, another address.", answer: operates(a, a.changeOrder)},
 		{

@@ -45,6 +45,11 @@ type coordinates struct {
 // idempotencyKey is the header that stands for an order's id.
 const idempotencyKey = "Idempotency-Key"
 
+// keyHeader describes the header.
+var keyHeader = parameter{
+	name: idempotencyKey, says: "Stands for the id of an order that has none: the same caller and key make the same order.", example: "ward-3-4711", schema: schema{"type": "string", "maxLength": maxKeyBytes},
+}
+
 // maxKeyBytes bounds an idempotency key.
 const maxKeyBytes = 255
 
@@ -149,6 +154,11 @@ func (a *API) placeOrder(ctx context.Context, r *request) (any, error) {
 			return nil, problem(http.StatusForbidden, "requesterId is %q and the caller orders for %q only; leave requesterId out", order.RequesterID, own)
 		}
 		order.RequesterID, who = own, own
+	}
+	if order.RequesterID == "" && a.requireSender {
+		p := badParameter("requesterId", "is missing, and this fleet takes no orders without (--require-sender); say for whom")
+		p.Parameters = pointed(p.Parameters)
+		return nil, p
 	}
 	if order.ID == "" {
 		order.ID = ordering.IDFor(who, body.key)

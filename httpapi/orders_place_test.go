@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -417,6 +418,14 @@ func TestOrders_SayThatTheyWereRefused(t *testing.T) {
 		})
 	}
 	requester, operator := g.token(asRequester), g.token(asOperator)
+	strict := httptest.NewServer(httpapi.New(httpapi.Config{Store: g.store, PubSub: g.clients.PubSub, Meter: g.clients.Meter, Access: g.access, Log: emutest.Log(t), RequireSender: true}))
+	defer strict.Close()
+	at := g.url
+	g.url = strict.URL
+	if p := g.posts(operator, "/api/v1/orders", strings.Replace(anOrder, `, "requesterId": "H1"`, "", 1), 400); !slices.Equal(p.pointers(), []string{"/requesterId"}) {
+		t.Error(p.text)
+	}
+	g.url = at
 	g.asks(requester, "GET", "/api/v1/orders/R1", "", 410, "as INVALID", "delivery_location is missing", "send a correct order")
 	g.asks(requester, "GET", "/api/v1/orders/R2", "", 410, "as UNDECODABLE")
 	g.asks(requester, "GET", "/api/v1/orders/R3", "", 410, "as SENDER_MISMATCH")

@@ -53,7 +53,7 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, limits: cfg.Limits, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		orders: ordering.New(cfg.Store, cmp.Or(cfg.Reach, ordering.NewReach(cfg.Store)), cfg.PubSub), waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap,
+		orders: ordering.New(cfg.Store, cmp.Or(cfg.Reach, ordering.NewReach(cfg.Store)), cfg.PubSub), requireSender: cfg.RequireSender, waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap,
 		changes: ownOrigin(cfg.Access, nil), reads: ownOrigin(cfg.Access, cfg.Access.Origins), publicHost: siteHost(cfg.Access), streams: newShares(streamShare),
 		quiet:      &quiet{log: cfg.Log, kinds: map[kindOfLine]*line{}},
 		explaining: make(chan struct{}, 1),
@@ -111,7 +111,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, site Site, listener *
 	api := New(Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.PubSub, Meter: m.Meter,
 		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Outages: m.Outages, Depots: m.DepotsWatch(), Log: m.Log, Access: site.Access, BaseMap: site.BaseMap, Operator: m.Operator,
-		Feed: feed, Limits: m.Limits, Reach: m.Reach,
+		Feed: feed, Limits: m.Limits, Reach: m.Reach, RequireSender: m.RequireSender,
 	})
 	g.Go(func() error { return listener.Serve(apiCtx, finishing, api) })
 	g.Go(func() error { defer stopAPI(); return m.RunUntil(ctx, stop) })

@@ -77,6 +77,8 @@ type Manager struct {
 	Log      *slog.Logger
 	Limits   policy.Limits // of the policies
 	Reach    *ordering.Reach
+	// RequireSender says that orders need a requester; see Config.Worker.
+	RequireSender bool
 
 	worker   *pubsubio.Worker
 	outbox   *pubsubio.Outbox
@@ -128,7 +130,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 			c.Meter.Fleet.Delivered(o.Priority.String(), o.Late, o.DeliveredAt.Sub(o.CreatedAt))
 		},
 	})
-	m.Reach = ordering.NewReach(m.Store)
+	m.Reach, m.RequireSender = ordering.NewReach(m.Store), cfg.Worker.RequireSender
 	for _, p := range domain.Priorities {
 		c.Meter.Fleet.ExpectDeliveries(p.String())
 	}
