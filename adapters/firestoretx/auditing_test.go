@@ -98,6 +98,7 @@ func seedAudited(t *testing.T, s *Store) {
 		Discards:     {discardCodec.encode(domain.Discard{Topic: "orders", DiscardedAt: at, DiscardedBy: ann})},
 		Replays:      {replayCodec.encode(domain.Replay{Topic: "orders", ReplayedAt: at, ReplayedBy: ann})},
 		LockBreaks:   {lockBreakCodec.encode(domain.LockBreak{Key: "cycle", BrokenAt: at, BrokenBy: ann})},
+		Keys:         {keyCodec.encode(domain.APIKey{CreatedAt: at, CreatedBy: ann}), keyCodec.encode(domain.APIKey{CreatedAt: at, CreatedBy: "bob", RevokedAt: at, RevokedBy: ann})},
 		AlertAcks:    {alertAckCodec.encode(domain.AlertAck{At: at, By: ann})},
 		Refusals: {refusalCodec.encode(domain.Refusal{
 			Topic: "orders", Reason: "UNDECODABLE", RefusedAt: at, Outcome: domain.RefusalWaiting,
@@ -175,7 +176,7 @@ func TestAuditing_QuestionsNameFieldsOfDocuments(t *testing.T) {
 		Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec), Decisions: fieldsOf(ledgerCodec),
 		Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec), PlaceChanges: fieldsOf(placeChangeCodec), Maintenance: fieldsOf(maintenanceCodec),
 		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), LockBreaks: fieldsOf(lockBreakCodec), AlertAcks: fieldsOf(alertAckCodec),
-		Refusals: fieldsOf(refusalCodec), Learned: fieldsOf(droneTravelCodec),
+		Refusals: fieldsOf(refusalCodec), Learned: fieldsOf(droneTravelCodec), Keys: fieldsOf(keyCodec),
 	}
 	client := emutest.Clients(t).Firestore
 	for _, row := range question.FindAllStringSubmatch(string(page), -1) {
