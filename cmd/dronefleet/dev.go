@@ -36,6 +36,7 @@ type devCommand struct {
 	Seed            uint64         `help:"Seed of the simulated world; the same seed gives the same fleet and orders." default:"1"`
 	Solver          string         `help:"Planner: sisr, greedy or nearest." enum:"sisr,greedy,nearest" default:"sisr"`
 	SolveLimit      time.Duration  `help:"Search time of one cycle, in real time." default:"1s" check:"over 0s max 100s"`
+	Places          string         `help:"File with the depots and warehouses of the fleet, such as examples/nearby.yaml; default places around Paris." placeholder:"FILE" type:"path"`
 	DataDir         string         `help:"Keep the fleet in this directory, and resume the fleet that is there." placeholder:"DIR" type:"path"`
 	Report          string         `help:"Also write the summary to this file, as JSON." placeholder:"FILE" type:"path"`
 	FirestoreAddr   string         `help:"Address of the embedded Firestore; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
@@ -54,6 +55,9 @@ type devCommand struct {
 func (c *devCommand) Check(r *config.Refuser) {
 	c.CheckWatching(r)
 	c.config().Check(c.Duration, r.Refuse)
+	if c.Places != "" && c.ChargingSlots.limit > 0 {
+		r.Refuse("charging-slots", "is for the depot in Paris; give chargingSlots in the file of --places")
+	}
 	if err := httpapi.CheckOpenAddress(c.HTTPAddr); err != nil && !c.InsecureHTTP {
 		r.Refuse("http-addr", "%s", err)
 	}
@@ -70,6 +74,10 @@ func (c *devCommand) Run(ctx context.Context) error {
 		return fmt.Errorf("--report: %w", err)
 	}
 	defer out.Close()
+	depots, warehouses, err := readPlaces(c.Places)
+	if err != nil {
+		return err
+	}
 	console := os.Stdout
 	if closed(os.Stdout) {
 		if closed(os.Stderr) {
@@ -89,7 +97,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 			}
 			return tracing, err
 		},
-		ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoAdvance: !c.Position,
+		Depots: depots, Warehouses: warehouses, ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoAdvance: !c.Position,
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
 		LinkAddr: c.LinkAddr, DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.config(),

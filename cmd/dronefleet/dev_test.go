@@ -232,3 +232,29 @@ func TestDev_PrintsToStandardErrorWhenItsOutputIsClosed(t *testing.T) {
 		}
 	}
 }
+
+// F-DOC-11, F-API-02: --places gives the fleet other places, without orders of its own there, and
+// examples/hospital.py orders one, follows it to its delivery and names what is wrong with another.
+func TestDev_ServesHospitalsNearby(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	p := dronefleet.Start(t, connect.Config{}, "dev", "--places=../../examples/nearby.yaml", "--drones=2", "--orders-per-minute=0", "--speed=20")
+	url := p.Find(p.Stdout, "Console and HTTP API on ")
+	key := p.Find(p.Stdout, "  export REQUESTER_KEY=")
+	order := func(code int, last string, args ...string) {
+		cmd := exec.CommandContext(t.Context(), python, append([]string{"../../examples/hospital.py", "BLOOD"}, args...)...)
+		cmd.Env = []string{"API=" + url, "REQUESTER_KEY=" + key}
+		out, err := cmd.CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if cmd.ProcessState.ExitCode() != code || !strings.HasPrefix(lines[len(lines)-1], last) {
+			t.Errorf("%v: %v: %s", args, err, out)
+		}
+	}
+	order(0, "delivered at ", "--to=45.7461,4.8770", "--priority=CRITICAL", "--cold")
+	order(1, "refused with 400: ", "--to=95,4.8770")
+	p.Find(p.Stdout, " 0 pending, 0 assigned, 0 aboard, 1 delivered")
+	p.Interrupt()
+}

@@ -88,7 +88,7 @@ func (c *fleetCommand) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("--report: %w", err)
 	}
 	defer out.Close()
-	depots, warehouses, err := c.readPlaces()
+	depots, warehouses, err := readPlaces(c.Places)
 	if err != nil {
 		return err
 	}
@@ -122,16 +122,16 @@ func (c *fleetCommand) Run(ctx context.Context) (err error) {
 }
 
 // readPlaces reads the file of --places, which may hold depots, warehouses or both.
-func (c *fleetCommand) readPlaces() ([]domain.Depot, []domain.Warehouse, error) {
-	if c.Places == "" {
+func readPlaces(name string) ([]domain.Depot, []domain.Warehouse, error) {
+	if name == "" {
 		return nil, nil, nil
 	}
-	data, err := input.File(c.Places, placefile.MaxBytes)
+	data, err := input.File(name, placefile.MaxBytes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--places: %w", err)
 	}
-	depots, err := placefile.Depots(c.Places, data)
-	warehouses, wrong := placefile.Warehouses(c.Places, data)
+	depots, err := placefile.Depots(name, data)
+	warehouses, wrong := placefile.Warehouses(name, data)
 	if err := cmp.Or(err, wrong); err != nil {
 		return nil, nil, fmt.Errorf("--places: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/httpapi"
@@ -22,15 +23,17 @@ import (
 
 // Config describes the fleet to run and for how long.
 type Config struct {
-	Duration        time.Duration // machine time; 0 until the context ends
-	Drones          int           // size of the fleet
+	Duration        time.Duration  // machine time; 0 until the context ends
+	Drones          int            // size of the fleet
+	Depots          []domain.Depot // none for Paris, as are Warehouses
+	Warehouses      []domain.Warehouse
 	ChargingSlots   int           // of the depot; 0 for as many as there are drones
 	ChargeRate      float64       // of the drones, percent of a full charge a simulated minute; 0 for the usual
 	Pace            float64       // at which drones fly, as a share of the speed that plans assume; 0 for all of it
 	NoLearning      bool          // plan as if the fleet had no past
 	NoAdvance       bool          // leave idle drones where they are
 	Hz              float64       // telemetry per drone and simulated second
-	OrdersPerMinute float64       // of simulated time
+	OrdersPerMinute float64       // of simulated time; 0 for none, not even at the beginning
 	Speed           float64       // simulated seconds per second
 	Seed            uint64        // repeats the world's choices
 	SolveLimit      time.Duration // machine time per cycle
@@ -67,6 +70,7 @@ func (c Config) Validate() error {
 	refuse(!(c.Hz > 0 && c.Hz <= 100), "--hz is %v; give more than 0, at most 100", c.Hz)
 	refuse(!(c.OrdersPerMinute >= 0 && c.OrdersPerMinute <= 60_000), "--orders-per-minute is %v; give 0 to 60000", c.OrdersPerMinute)
 	refuse(!(c.Speed >= 1 && c.Speed <= 1000), "--speed is %v; give 1 to 1000", c.Speed)
+	refuse((len(c.Depots) == 0) != (len(c.Warehouses) == 0), "--places has %d depots and %d warehouses; give some of both", len(c.Depots), len(c.Warehouses))
 	refuse(c.Duration < 0, "--duration is %s; give a positive time, or 0 to run until interrupted", c.Duration)
 	c.GameDay.Check(c.Duration, func(setting, format string, args ...any) {
 		refuse(true, "--%s %s", setting, fmt.Sprintf(format, args...))

@@ -185,6 +185,7 @@ func (run *devRun) open(ctx context.Context) error {
 		return err
 	}
 	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{
+		Depots: run.cfg.Depots, Warehouses: run.cfg.Warehouses,
 		Drones: run.cfg.Drones, Seed: run.cfg.Seed, ChargingSlots: run.cfg.ChargingSlots, ChargeRate: run.cfg.ChargeRate, Payload: true,
 	})
 	if err != nil {
@@ -232,7 +233,7 @@ func (run *devRun) open(ctx context.Context) error {
 		}, run.cfg.Log, run.product.Meter)
 	return run.outside.populate(world, tracing, before, fleetsim.NetworkFaults{},
 		fleetsim.FleetConfig{Hz: run.cfg.Hz, Pace: run.cfg.Pace, Seed: run.cfg.Seed},
-		fleetsim.OrderConfig{PerMinute: run.cfg.OrdersPerMinute, NoOpening: run.resumed.drones > 0, Seed: run.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]})
+		fleetsim.OrderConfig{PerMinute: run.cfg.OrdersPerMinute, NoOpening: run.resumed.drones > 0 || run.cfg.OrdersPerMinute == 0 || len(run.cfg.Depots) > 0, Seed: run.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]})
 }
 
 // run runs all parts until ctx ends, the duration is over or one of them fails. Then
