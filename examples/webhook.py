@@ -7,6 +7,7 @@ Python's standard library suffices. In production, put TLS before it and remembe
 database: a message may come again after a restart.
 """
 
+import argparse
 import base64
 import hashlib
 import hmac
@@ -71,10 +72,13 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 def main():
+    p = argparse.ArgumentParser(description="Receives webhooks of DroneFleet and prints them. WEBHOOK_SECRET is what they are signed with.")
+    p.add_argument("port", nargs="?", type=int, default=9000, help="0 for a free one (default: %(default)s)")
+    args = p.parse_args()
     Receiver.secret = os.environ.get("WEBHOOK_SECRET", "")
     if not Receiver.secret.startswith("whsec_"):
         sys.exit("WEBHOOK_SECRET is missing; set it to what \"statemanager webhooks apply\" has shown")
-    server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 9000), Receiver)
+    server = ThreadingHTTPServer(("127.0.0.1", args.port), Receiver)
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()
 

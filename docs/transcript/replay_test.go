@@ -106,9 +106,14 @@ func play(ctx context.Context, dir string, env []string, steps []Step) error {
 // environment is what a reader's shell has, without a fleet of the reader's own.
 func environment(t *testing.T, bin string) []string {
 	env := []string{"bin=" + bin, "TMPDIR=" + t.TempDir()}
-	for _, name := range []string{"PATH", "HOME", "GOFLAGS", "GOPATH", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOTOOLCHAIN"} {
+	for _, name := range []string{"PATH", "HOME", "GOFLAGS", "CGO_ENABLED", "GOPATH", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOTOOLCHAIN"} {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)
+		}
+	}
+	for _, setting := range os.Environ() { // of the machine, without which pip installs nothing
+		if strings.HasPrefix(setting, "PIP_") {
+			env = append(env, setting)
 		}
 	}
 	return env
