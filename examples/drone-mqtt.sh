@@ -2,8 +2,9 @@
 # A drone behind an MQTT broker: it reports once a second, flies the missions that it is sent,
 # and goes on with its mission after a restart. It needs bash, jq, mosquitto_pub and mosquitto_sub.
 #
-#   drone-mqtt.sh DRONE LAT LON    and MQTT_HOST, MQTT_PORT, MQTT_USER, MQTT_PASSWORD
+#   Usage: drone-mqtt.sh DRONE LAT LON, with MQTT_HOST, MQTT_PORT, MQTT_USER and MQTT_PASSWORD
 set -euo pipefail
+if [[ ${1:-} == --help ]]; then sed -n '2,5s/^# *//p' "$0"; exit; fi
 drone=${1:?the id of the drone} lat=${2:?its latitude} lon=${3:?its longitude}
 tick=${TICK:-1} step=${STEP:-60} # seconds between reports, and metres flown between them
 broker=(-V 5 -h "${MQTT_HOST:-localhost}" -p "${MQTT_PORT:-1883}" -q 1)
@@ -54,24 +55,23 @@ hear() { # a topic and a payload
   return 0
 }
 
-# fly moves towards the first stop that is not completed. A stop is completed in the report
-# after the one from there. Starts and returns are no stops, but the drone flies home too.
+# fly moves towards the first stop of the route that is not completed; all of them count, also the
+# start and the return. A stop is completed in the report after the one from there.
 fly() {
-  local home stops to far
-  stops=$(jq -c '[.[] | select(.type | test("PICKUP|DELIVERY|CHARGE|WAIT"))]' <<<"$route")
-  home=$(jq -c 'map(select(.type | test("RETURN"))) | last' <<<"$route")
+  local to far
   if [[ $reached == yes ]]; then
     reached='' count=$((count + 1))
     say "has completed stop $count of $mission"
     return
   fi
-  to=$(jq -c --argjson n "$count" --argjson home "$home" '.[$n] // $home | .position // empty' <<<"$stops")
-  if [[ -z $to ]]; then mission='' ended+=" $mission "; return; fi
+  to=$(jq -c --argjson n "$count" '.[$n].position // empty' <<<"$route")
+  if [[ -z $to ]]; then # the last report has the whole count
+    say "has flown $mission"; ended+=" $mission " mission=''; return
+  fi
   read -r lat lon far < <(jq -rn --argjson to "$to" --argjson lat "$lat" --argjson lon "$lon" --argjson step "$step" '
     ($to.lat - $lat) as $y | ($to.lon - $lon) as $x | (111195 * ($y * $y + ($x * ($lat * 0.0174533 | cos)) * ($x * ($lat * 0.0174533 | cos)) | sqrt)) as $far
     | if $far <= $step then "\($to.lat) \($to.lon) 0" else "\($lat + $y * $step / $far) \($lon + $x * $step / $far) 1" end')
-  [[ $far == 1 ]] && return
-  if ((count < $(jq length <<<"$stops"))); then reached=yes; else say "has flown $mission"; ended+=" $mission " mission=''; fi
+  if [[ $far == 0 ]]; then reached=yes; fi
 }
 
 report() {
