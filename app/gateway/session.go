@@ -49,9 +49,11 @@ type session struct {
 	waiting  bool         // a goroutine waits for the first of pending
 	broken   bool         // a report was not published: none after it is acked
 	queue    []dronelink.Message
-	ack      uint32 // to be sent; 0 if there is none
-	sending  bool   // a goroutine sends
-	over     bool   // closing is closed
+	resumed  bool                // the resume is sent or queued
+	held     []dronelink.Message // commands that wait for the resume
+	ack      uint32              // to be sent; 0 if there is none
+	sending  bool                // a goroutine sends
+	over     bool                // closing is closed
 	why      *dronelink.Refusal
 	told     bool // why is sent or being sent
 	finished bool // ended is closed
@@ -225,17 +227,38 @@ func (s *session) tell(r *dronelink.Refusal) { s.send(dronelink.Message{Refusal:
 // disconnected.
 func (s *session) send(m dronelink.Message) {
 	s.mu.Lock()
-	full := false
-	if !s.over && s.commands.pass(m, s.gateway.clock.Now()) {
-		if full = len(s.queue) >= maxQueued; !full {
-			s.queue = append(s.queue, m)
-			s.wake()
+	full := !s.queueLocked(m)
+	if m.Resume != nil {
+		s.resumed = true
+		for _, held := range s.held {
+			full = !s.queueLocked(held) || full
 		}
+		s.held = nil
 	}
 	s.mu.Unlock()
 	if full {
 		s.end(notReading())
 	}
+}
+
+// queueLocked queues a message and reports whether there was room. A drone that has restarted
+// must know its mission before it hears of a change, so commands are held until the resume;
+// a revocation is not.
+func (s *session) queueLocked(m dronelink.Message) (room bool) {
+	switch {
+	case s.over:
+		return true
+	case m.Command != nil && !m.Command.Revoke && !s.resumed:
+		s.held = append(s.held, m)
+		return len(s.held) <= maxQueued
+	case !s.commands.pass(m, s.gateway.clock.Now()):
+		return true
+	case len(s.queue) >= maxQueued:
+		return false
+	}
+	s.queue = append(s.queue, m)
+	s.wake()
+	return true
 }
 
 // wake makes sure that somebody sends. The lock must be held.

@@ -46,6 +46,7 @@ type Config struct {
 	LinkAddr        string         // where drones connect; "" for no gateway
 	DataDir         string         // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
+	Drill           GatewayDrill
 	DrainTimeout    time.Duration // how long the end waits for the backlog; 0 for 30 s
 
 	// Watch, if set, is called with the meter before anything runs. It exports the metrics

@@ -25,6 +25,8 @@ type outside struct {
 	log          *slog.Logger
 	subscription string // of the drones' commands
 
+	// link, if set, is how drones report instead of publishing themselves.
+	link          func(fleetsim.Publisher) fleetsim.Publisher
 	publisher     *pubsubio.Publisher
 	network       *fleetsim.Network
 	drones        *fleetsim.Fleet
@@ -64,7 +66,11 @@ type past struct {
 func (o *outside) populate(world *fleetsim.World, tracing trace.TracerProvider, before past,
 	faults fleetsim.NetworkFaults, fleet fleetsim.FleetConfig, orders fleetsim.OrderConfig) (err error) {
 	o.publisher = pubsubio.NewPublisher(o.clients.PubSub)
-	o.network = fleetsim.NewNetwork(simulated{fleetlink.Publisher{Publisher: o.publisher}, tracing}, faults, fleet.Seed, o.clock)
+	var way fleetsim.Publisher = simulated{fleetlink.Publisher{Publisher: o.publisher}, tracing}
+	if o.link != nil {
+		way = o.link(way)
+	}
+	o.network = fleetsim.NewNetwork(way, faults, fleet.Seed, o.clock)
 	if o.orders, err = fleetsim.NewOrderSource(world, orders, o.clock, o.network, o.confirmations); err != nil {
 		return err
 	}

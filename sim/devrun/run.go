@@ -156,6 +156,7 @@ type devRun struct {
 	cycles  *dispatch.Runner
 	publish *pubsubio.Publisher // the optimizer's
 	link    *link               // nil for none
+	drill   *drill              // nil for none
 
 	firstTelemetry time.Duration
 	unsettled      int // messages that the end did not wait for
@@ -231,6 +232,12 @@ func (run *devRun) open(ctx context.Context) error {
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
 			OnFailure: run.cycleFailed, NoLearning: run.cfg.NoLearning, NoAdvance: run.cfg.NoAdvance,
 		}, run.cfg.Log, run.product.Meter)
+	if run.cfg.Drill.Gateways > 0 {
+		if run.drill, err = newDrill(run, world.Drones); err != nil {
+			return err
+		}
+		run.outside.link = run.drill.linked
+	}
 	return run.outside.populate(world, tracing, before, fleetsim.NetworkFaults{},
 		fleetsim.FleetConfig{Hz: run.cfg.Hz, Pace: run.cfg.Pace, Seed: run.cfg.Seed},
 		fleetsim.OrderConfig{PerMinute: run.cfg.OrdersPerMinute, NoOpening: run.resumed.drones > 0 || run.cfg.OrdersPerMinute == 0 || len(run.cfg.Depots) > 0, Seed: run.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]})
@@ -276,7 +283,11 @@ func (run *devRun) run(ctx context.Context) error {
 	}
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
-	start(&managing, func() error { return run.outside.receiveCommands(commandCtx) })
+	receive := run.outside.receiveCommands
+	if run.drill != nil {
+		receive = run.drill.fly
+	}
+	start(&managing, func() error { return receive(commandCtx) })
 
 	var world errgroup.Group
 	start(&world, func() error { run.outside.drones.Run(ctx); return nil })

@@ -32,6 +32,7 @@ type Summary struct {
 	LatencyMs  LatencySummary   `json:"latencyMs"`
 	Invariants InvariantSummary `json:"invariants"`
 	Pace       PaceSummary      `json:"pace"`
+	Gateways   *GatewaySummary  `json:"gateways,omitempty"` // of a drill
 
 	// Priorities counts the orders of each priority.
 	Priorities map[string]PrioritySummary `json:"priorities"`

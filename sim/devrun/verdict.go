@@ -44,6 +44,9 @@ func (run *devRun) summary(ctx context.Context) (Summary, error) {
 	r.Load = loadOf(run.cfg.OrdersPerMinute, run.cfg.Drones, run.cfg.charging(), r.FlownKm, carried)
 	used := run.outside.drones.Stats().Charging
 	r.Charging = ChargingSummary{Slots: used.Slots, Most: used.Most, WaitedSeconds: used.Waited.Seconds()}
+	if run.drill != nil {
+		r.Gateways = run.drill.result()
+	}
 	checked := invariant.Check(h)
 	r.Invariants = InvariantSummary{Checked: checked.Checked, Violations: []string{}}
 	for _, v := range checked.Violations {

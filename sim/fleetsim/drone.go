@@ -60,6 +60,7 @@ type Drone struct {
 	// redelivered.
 	ended [8]domain.MissionID
 
+	restarted bool // and has forgotten everything; it says nothing until it is told its mission
 	silentFor time.Duration
 	deafFor   time.Duration
 	brokenFor time.Duration
@@ -249,6 +250,7 @@ func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
 func (d Drone) start(c domain.Command) Drone {
 	d = d.remember(d.mission)
 	m := c.Mission
+	d.restarted = false
 	d.expires, d.revision = c.ExpiresAt, m.RouteRevision
 	d.mission, d.startedAt = m.ID, m.StartTime
 	// A message names no reached stops; a command that puts the drone back on the mission
@@ -423,6 +425,31 @@ func (d Drone) stranded() bool {
 }
 
 // Silent reports whether the drone sends nothing.
-func (d Drone) Silent() bool { return d.silentFor > 0 }
+func (d Drone) Silent() bool { return d.silentFor > 0 || d.restarted }
+
+// Restart returns the drone with nothing in its memory. It hovers and is silent until Resume.
+func (d Drone) Restart() Drone {
+	d.restarted = true
+	d.mission, d.route, d.next, d.revision, d.aboard = "", nil, 0, 0, nil
+	d.startedAt, d.expires, d.ended = time.Time{}, time.Time{}, [8]domain.MissionID{}
+	d.dwelling, d.onDuty, d.charging, d.paused = false, false, false, 0
+	return d
+}
+
+// Resume returns a drone that has restarted with the mission that it is told to have, nil for
+// none, and how many of its stops are completed. Any other drone knows better.
+func (d Drone) Resume(m *domain.Mission, completed int) Drone {
+	switch {
+	case !d.restarted:
+		return d
+	case m == nil:
+		d.restarted = false
+		return d.goHome()
+	}
+	d.restarted = false
+	again := *m
+	again.ReachedStops = completed
+	return d.start(domain.Command{Mission: again})
+}
 
 func (d Drone) atHome() bool { return d.position.DistanceMetres(d.home) <= atHomeMetres }

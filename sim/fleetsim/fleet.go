@@ -79,6 +79,8 @@ type Fleet struct {
 	obeyed  int64
 	ignored int64
 	crashes int64
+	begun   map[domain.MissionID]bool // by commands
+	again   int64
 }
 
 // member is a drone, the time it was computed for, and the error of its own clock.
@@ -93,6 +95,7 @@ type FleetStats struct {
 	Telemetry       PublishStats
 	CommandsObeyed  int64
 	CommandsIgnored int64 // expired, repeated, or the drone was deaf; others' are not counted
+	BegunAgain      int64 // missions that a command made a drone begin a second time
 	Crashes         int64
 	Charging        SlotStats
 }
@@ -113,6 +116,7 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 		byID: make(map[domain.DroneID]int, len(w.Drones)),
 	}
 	f.slots = NewSlots(w.Depots)
+	f.begun = map[domain.MissionID]bool{}
 	random := randomFor(cfg.Seed, streamClocks)
 	now := clock.Now()
 	for i, d := range w.Drones {
@@ -228,13 +232,42 @@ func (f *Fleet) Deliver(c domain.Command) bool {
 	}
 	now := f.clock.Now()
 	m := f.advance(i, now)
-	obeyed := false
+	obeyed, before := false, m.drone.mission
 	if m.drone, obeyed = m.drone.Obey(c, now.Add(m.clockOffset)); obeyed {
 		f.obeyed++
+		if begun := m.drone.mission; begun != "" && begun != before {
+			if f.begun[begun] {
+				f.again++
+			}
+			f.begun[begun] = true
+		}
 	} else {
 		f.ignored++
 	}
 	return obeyed
+}
+
+// Restart makes a drone forget everything; see Drone.Restart. It may begin the mission that it
+// was on again.
+func (f *Fleet) Restart(id domain.DroneID) {
+	f.change(id, func(d Drone) Drone {
+		delete(f.begun, d.mission)
+		return d.Restart()
+	})
+}
+
+// Resume tells a drone its mission; see Drone.Resume.
+func (f *Fleet) Resume(id domain.DroneID, m *domain.Mission, completed int) {
+	f.change(id, func(d Drone) Drone { return d.Resume(m, completed) })
+}
+
+func (f *Fleet) change(id domain.DroneID, change func(Drone) Drone) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i, ours := f.byID[id]; ours {
+		m := f.advance(i, f.clock.Now())
+		m.drone = change(m.drone)
+	}
 }
 
 // Inject gives a drone a fault now.
@@ -254,7 +287,7 @@ func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
 func (f *Fleet) Stats() FleetStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored, Crashes: f.crashes, Charging: f.slots.Stats()}
+	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored, BegunAgain: f.again, Crashes: f.crashes, Charging: f.slots.Stats()}
 }
 
 // Flying counts the drones that are on a flight.

@@ -429,7 +429,8 @@ type GatewayMessage_Refusal struct {
 }
 
 type GatewayMessage_Resume struct {
-	// Once in each session, after the hello, as soon as the gateway can read it.
+	// Once in each session, after the hello and before any command, as soon as the gateway
+	// can read it.
 	Resume *Resume `protobuf:"bytes,5,opt,name=resume,proto3,oneof"`
 }
 
@@ -623,9 +624,9 @@ func (x *Refusal) GetRetryAfter() *durationpb.Duration {
 	return nil
 }
 
-// Resume is the drone's current mission as the fleet has it. A drone that has restarted in
-// flight goes on with the first stop that is not completed. One that knows its mission
-// flies on, and believes its own count if that is higher.
+// Resume is the drone's current mission as the fleet has it. A drone that has restarted and
+// forgotten its mission sends no report before it. Then it goes on with the first stop that
+// is not completed, or flies home if it has no mission. One that knows its mission flies on.
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Left out, the drone has no mission.
