@@ -22,7 +22,7 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		says               string
 	}{
 		// Topics and subscriptions.
-		{"pubsub.tf", `["telemetry", "orders", "decisions"]`, `["telemetry", "orders"]`, "Invalid index"},
+		{"pubsub.tf", `["telemetry", "orders", "decisions", "links"]`, `["telemetry", "orders", "links"]`, "Invalid index"},
 		{"pubsub.tf", `toset(["missions"])`, `toset(["mission"])`, "Invalid index"},
 		{"pubsub.tf", `  name = each.value`, `  name = "${each.value}-v2"`, "topic telemetry is missing"},
 		{"pubsub.tf", `  name = each.value`, `  name = "${each.value}-v2"`, "topic orders-dead-letter-v2 is of no use"},

@@ -53,6 +53,13 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 	for _, m := range append(members("hospital_publishers"), account("gateway")) {
 		grant(m, publish, pubsubio.TopicOrders)
 	}
+	// F-GW-04, F-GW-05: gateways follow commands and each other's sessions, and read documents.
+	grant(account("gateway"), publish, pubsubio.TopicLinks)
+	grant(account("gateway"), "has roles/datastore.viewer in", fleetDatabase(way))
+	grant(account("gateway"), "has projects/"+testProject+"/roles/dronefleetGatewaySubscription in", "the project")
+	for _, topic := range []string{pubsubio.TopicMissions, pubsubio.TopicLinks} {
+		grant(account("gateway"), "has projects/"+testProject+"/roles/dronefleetGatewayTopic on", topic)
+	}
 	for _, m := range append(members("operators"), account("statemanager"), account("optimizer")) {
 		grant(m, "has roles/datastore.user in", fleetDatabase(way))
 	}
@@ -68,12 +75,13 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 		grant(account(name), "has roles/monitoring.metricWriter in", "the project")
 		grant(account(name), "has roles/logging.logWriter in", "the project")
 	}
-	permissions := map[string][]string{}
+	permissions := map[string][]string{
+		"dronefleetGatewaySubscription": {"pubsub.subscriptions.consume", "pubsub.subscriptions.create", "pubsub.subscriptions.delete"},
+		"dronefleetGatewayTopic":        {"pubsub.topics.attachSubscription"},
+	}
 	if v, ok := way["live_telemetry"]; !ok || v.True() { // see pubsubio.Tap
-		permissions = map[string][]string{
-			"dronefleetLiveSubscription": {"pubsub.subscriptions.consume", "pubsub.subscriptions.create", "pubsub.subscriptions.delete"},
-			"dronefleetLiveTopic":        {"pubsub.topics.attachSubscription"},
-		}
+		permissions["dronefleetLiveSubscription"] = []string{"pubsub.subscriptions.consume", "pubsub.subscriptions.create", "pubsub.subscriptions.delete"}
+		permissions["dronefleetLiveTopic"] = []string{"pubsub.topics.attachSubscription"}
 		grant(account("statemanager"), "has projects/"+testProject+"/roles/dronefleetLiveSubscription in", "the project")
 		grant(account("statemanager"), "has projects/"+testProject+"/roles/dronefleetLiveTopic on", pubsubio.TopicTelemetry)
 	}

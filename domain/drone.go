@@ -88,6 +88,11 @@ type Drone struct {
 	// ImplausibleAt when that was recorded, by the server's clock.
 	Implausible   string
 	ImplausibleAt time.Time
+	// LinkLostAt is when the drone's session at a gateway was lost; zero while it has one, or
+	// never had. It judges nothing: the drone is silent only if its reports say so.
+	LinkLostAt time.Time
+	// LinkChangedAt is the time of the newest LinkState that was applied.
+	LinkChangedAt time.Time
 
 	// Revision counts the drone's state changes; its events carry it.
 	Revision int64

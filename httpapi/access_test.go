@@ -774,7 +774,7 @@ func TestAPI_ReplaysDeadLettersOnce(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	ann := g.token(asOperator)
 	const replay = "/api/v1/deadletters/replay"
-	g.asks(ann, "POST", replay, `{"topic": "missions", "limit": -1, "ids": [""]}`, 400, "topic is", "telemetry, orders or decisions", "limit is -1", "ids has an empty entry")
+	g.asks(ann, "POST", replay, `{"topic": "missions", "limit": -1, "ids": [""]}`, 400, "topic is", "telemetry, orders, decisions or links", "limit is -1", "ids has an empty entry")
 	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (a *API) letterStory(ctx context.Context, r *request) (operator.LetterStory
 // lettersRequest selects dead letters. An absent field does not narrow the selection; an empty one
 // is refused, because it usually comes from an unset variable.
 type lettersRequest struct {
-	Topic  *string  `json:"topic,omitempty" doc:"The original messages' topic: telemetry, orders or decisions."`
+	Topic  *string  `json:"topic,omitempty" doc:"The original messages' topic: telemetry, orders, decisions or links."`
 	Reason *string  `json:"reason,omitempty" doc:"Why the messages were refused, such as INVALID."`
 	IDs    []string `json:"ids,omitempty" doc:"The original messages' ids, at most 1000." example:"[\"4711\"]"`
 	Limit  int      `json:"limit,omitempty" doc:"The largest number of letters, oldest first; 0 means all."`

@@ -480,7 +480,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 				"item": "motor", "done": map[string]any{"at": at(11), "flightHours": 41.5, "landings": 42}, "met": map[string]any{"at": at(12), "flightHours": 43.5, "landings": 44},
 			}},
 			"minBatteryHealth": 80.5, "ownProperties": []any{"due"}, "registeredAt": at(13), "registeredBy": "ann", "unregistered": true, "retiredAt": at(14),
-			"flightSeconds": 51, "landings": 52, "batteryHealth": 91.5, "reportedSerial": "ABCD1Y", "countsStops": true, "implausible": "claimed 3 stops", "implausibleAt": at(10),
+			"flightSeconds": 51, "landings": 52, "batteryHealth": 91.5, "reportedSerial": "ABCD1Y", "countsStops": true, "implausible": "claimed 3 stops", "implausibleAt": at(10), "linkLostAt": at(15),
 		}},
 		{"orders/O1", entity.Order{}, map[string]any{
 			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,
@@ -756,7 +756,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/depots/DEPOT-1/story", 3, 1 + 3},
 		{"/api/v1/warehouses/W1/story", 3, 1 + 1},
 		{"/api/v1/deadletters", 0, 0},
-		{"/api/v1/deadletters/4711/story", 2 * 2, 2 * 6}, // the message, and the one that it was replayed as
+		{"/api/v1/deadletters/4711/story", 2 * 2, 2 * 8}, // the message, and the one that it was replayed as
 		{"/api/v1/audit/person?name=ann", 9, 1},          // she held an order
 		{"/api/v1/locks", 2, 1},
 		{"/api/v1/locks/show?key=free", 1, 1},

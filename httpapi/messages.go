@@ -19,7 +19,7 @@ func (a *API) messageEndpoints() []endpoint {
 // publishRequest is the body of a command that publishes a message.
 type publishRequest struct {
 	changeRequest
-	Topic       string            `json:"topic" doc:"telemetry, orders or decisions." example:"orders"`
+	Topic       string            `json:"topic" doc:"telemetry, orders, decisions or links." example:"orders"`
 	Text        *string           `json:"text,omitempty" doc:"The payload as text; or else give data." example:"{\"id\": \"O9\", \"deliveryLocation\": {\"lat\": 48.86, \"lon\": 2.36}, \"productType\": \"BLOOD\", \"priority\": \"CRITICAL\"}"`
 	Data        encoded           `json:"data,omitempty" doc:"The payload in base64; or else give text."`
 	OrderingKey string            `json:"orderingKey,omitempty" doc:"Messages of one key keep their order; default the drone of a report."`

@@ -101,6 +101,7 @@ type Drone struct {
 	CountsStops          bool               `json:"countsStops,omitempty"`
 	Implausible          string             `json:"implausible,omitempty"`
 	ImplausibleAt        Time               `json:"implausibleAt,omitempty"`
+	LinkLostAt           Time               `json:"linkLostAt,omitempty" doc:"When its session at a gateway was lost. Whether it flies on is judged by its reports."`
 	Revision             int64              `json:"revision"`
 }
 
@@ -132,6 +133,7 @@ func OfDrone(d domain.Drone) Drone {
 		Unregistered: d.Unregistered, RetiredAt: moment(d.RetiredAt), FlightSeconds: d.FlightSeconds, Landings: d.Landings,
 		BatteryHealth: (*Number)(d.BatteryHealth), ReportedSerial: d.ReportedSerial, CountsStops: d.CountsStops,
 		Implausible: d.Implausible, ImplausibleAt: moment(d.ImplausibleAt),
+		LinkLostAt: moment(d.LinkLostAt),
 	}
 	if d.Heard() {
 		at := position(d.Position)

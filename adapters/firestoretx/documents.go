@@ -98,6 +98,8 @@ var droneCodec = append(codec[domain.Drone]{
 	optional("track", trackCodec, func(d *domain.Drone) **domain.Track { return &d.Track }),
 	text("implausible", func(d *domain.Drone) *string { return &d.Implausible }),
 	instant("implausibleAt", func(d *domain.Drone) *time.Time { return &d.ImplausibleAt }),
+	instant("linkLostAt", func(d *domain.Drone) *time.Time { return &d.LinkLostAt }),
+	instant("linkChangedAt", func(d *domain.Drone) *time.Time { return &d.LinkChangedAt }),
 	flag("countsStops", func(d *domain.Drone) *bool { return &d.CountsStops }),
 	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
 }, registryCodec...)

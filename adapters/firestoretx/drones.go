@@ -41,3 +41,22 @@ func (s *Store) changeDrone(ctx context.Context, id domain.DroneID, why string,
 		return t.write(change)
 	})
 }
+
+// ApplyLinkState notes that a drone's session at a gateway was lost or restored.
+//
+// Cost: 2 RPCs, a read and a write; nothing for a session that has only begun.
+func (s *Store) ApplyLinkState(ctx context.Context, link domain.LinkState) error {
+	if link.Status == domain.LinkOpened {
+		return nil
+	}
+	return s.transact(ctx, nil, func(t *txn) error {
+		if err := t.readDrones(link.DroneID); err != nil {
+			return err
+		}
+		drone, err := t.drone(link.DroneID)
+		if err != nil {
+			return err
+		}
+		return t.write(policy.ApplyLink(drone, link))
+	})
+}

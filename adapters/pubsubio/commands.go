@@ -31,6 +31,22 @@ func FollowCommands(ctx context.Context, c *pubsub.Client, id string, log *slog.
 	})
 }
 
+// LinksPrefix begins the ids of the subscriptions that FollowLinks creates.
+const LinksPrefix = "links-gateway-"
+
+// FollowLinks calls seen with what gateways say of drones' sessions, as FollowCommands does
+// with commands.
+func FollowLinks(ctx context.Context, c *pubsub.Client, id string, log *slog.Logger, ready func(), seen func(domain.LinkState)) error {
+	return followTopic(ctx, c, LinksPrefix+id, TopicLinks, ready, func(msg *pubsub.Message) {
+		s, err := wire.DecodeLinkState(msg.Data, msg.Attributes)
+		if err != nil {
+			log.ErrorContext(ctx, "link state cannot be decoded", slog.String("message_id", msg.ID), slog.Any("err", err))
+			return
+		}
+		seen(s)
+	})
+}
+
 // followTopic receives every message of a topic from now on, by a subscription of its own.
 func followTopic(ctx context.Context, c *pubsub.Client, subscription, topic string, ready func(), seen func(*pubsub.Message)) error {
 	err := CreateTemporary(ctx, c, subscription, topic)

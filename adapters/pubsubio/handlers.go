@@ -23,6 +23,30 @@ type DecisionStore interface {
 	AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error)
 }
 
+// LinkStore applies messages about drones' sessions.
+type LinkStore interface {
+	ApplyLinkState(ctx context.Context, s domain.LinkState) error
+}
+
+// linkHandler applies the messages of topic links.
+type linkHandler struct {
+	store LinkStore
+	*settler
+}
+
+// handle decodes one message about a session, has the store apply it, and settles it.
+func (h *linkHandler) handle(ctx context.Context, msg *pubsub.Message) {
+	h.hold(msg)
+	ctx, span := startProcessing(meter.WithOperation(ctx, TopicLinks), h.tracer, TopicLinks, msg)
+	defer span.End()
+	s, err := wire.DecodeLinkState(msg.Data, msg.Attributes)
+	if err == nil {
+		span.SetAttributes(attribute.String("dronefleet.drone_id", string(s.DroneID)))
+		err = retry(ctx, func(ctx context.Context) error { return h.store.ApplyLinkState(ctx, s) }, h.retryable)
+	}
+	h.settle(ctx, msg, err)
+}
+
 // orderHandler applies the messages of topic orders.
 type orderHandler struct {
 	store   OrderStore

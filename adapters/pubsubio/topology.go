@@ -18,10 +18,13 @@ const (
 	TopicOrders    = "orders"
 	TopicDecisions = "decisions"
 	TopicMissions  = "missions"
+	// TopicLinks tells State Managers of drones whose sessions at gateways were lost, and
+	// gateways of each other's sessions.
+	TopicLinks = "links"
 )
 
 // InboundTopics are those the State Manager consumes.
-var InboundTopics = []string{TopicTelemetry, TopicOrders, TopicDecisions}
+var InboundTopics = []string{TopicTelemetry, TopicOrders, TopicDecisions, TopicLinks}
 
 // DeadLetterTopic is where a topic's poison goes.
 func DeadLetterTopic(topic string) string { return topic + "-dead-letter" }

@@ -89,6 +89,7 @@ func (c Config) withDefaults() Config {
 type Store interface {
 	OrderStore
 	DecisionStore
+	LinkStore
 	RefusalStore
 	NewTelemetryApplier() *firestoretx.TelemetryApplier
 }
@@ -147,6 +148,7 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 
 	orders := orderHandler{store: w.store, senders: senders{w.cfg.RequireSender}, settler: w.settler(TopicOrders)}
 	decisions := decisionHandler{store: w.store, settler: w.settler(TopicDecisions)}
+	links := linkHandler{store: w.store, settler: w.settler(TopicLinks)}
 	leased := func(handle func(context.Context, *pubsub.Message)) func(context.Context, *pubsub.Message) {
 		return func(_ context.Context, msg *pubsub.Message) {
 			ctx, cancel := context.WithTimeout(hard, w.cfg.Lease)
@@ -167,6 +169,7 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	receive(TopicTelemetry, w.cfg.MaxOutstanding, 2, func(_ context.Context, msg *pubsub.Message) { telemetry.handle(hard, msg) })
 	receive(TopicOrders, max(w.cfg.MaxOutstanding/40, 1), 1, leased(orders.handle))
 	receive(TopicDecisions, max(w.cfg.MaxOutstanding/40, 1), 1, leased(decisions.handle))
+	receive(TopicLinks, max(w.cfg.MaxOutstanding/40, 1), 1, leased(links.handle))
 	counting, stopCounting := context.WithCancel(over)
 	defer stopCounting()
 	shards.Go(func() { w.refusals.run(counting) })

@@ -13,7 +13,42 @@ func CommandMessage(c domain.Command) *pb.MissionCommand { return commandToProto
 // MissionMessage is a mission as the drone link carries it.
 func MissionMessage(m domain.Mission) *pb.Mission { return missionToProto(m) }
 
-const kindLink = "link message"
+const (
+	kindLink      = "link message"
+	kindLinkState = "link state"
+)
+
+var linkStatuses = newEnumTable[pb.LinkStatus](domain.LinkStatuses...)
+
+// EncodeLinkState writes a LinkState message.
+func EncodeLinkState(s domain.LinkState, f Format) (data []byte, attrs map[string]string, err error) {
+	return marshal(kindLinkState, &pb.LinkState{
+		DroneId: string(s.DroneID), SessionId: s.Session, Status: linkStatuses.proto(s.Status), Time: timeToProto(s.At),
+	}, f)
+}
+
+// DecodeLinkState reads a LinkState message.
+func DecodeLinkState(data []byte, attrs map[string]string) (domain.LinkState, error) {
+	var m pb.LinkState
+	problems, err := unmarshal(kindLinkState, data, attrs, &m)
+	if err != nil {
+		return domain.LinkState{}, err
+	}
+	c := newChecker(problems)
+	c.id("drone_id", m.GetDroneId())
+	c.text("session_id", m.GetSessionId())
+	linkStatuses.check(c, "status", m.GetStatus())
+	if m.GetStatus() == pb.LinkStatus_LINK_STATUS_UNSPECIFIED {
+		c.add("status", "is missing; give %s", oneOf(linkStatuses.names))
+	}
+	s := domain.LinkState{
+		DroneID: domain.DroneID(m.GetDroneId()), Session: m.GetSessionId(), Status: linkStatuses.fromProto(m.GetStatus()), At: c.requiredTime("time", m.GetTime()),
+	}
+	if err := c.err(kindLinkState); err != nil {
+		return domain.LinkState{}, err
+	}
+	return s, nil
+}
 
 // DecodeLinkJSON fills m with a message of the drone link in JSON, which is read as leniently
 // as other messages are.

@@ -61,6 +61,7 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	sessions map[domain.DroneID]*session
+	links    links
 	draining bool
 }
 
@@ -76,6 +77,7 @@ func New(publisher *pubsubio.Publisher, missions Missions, clock clockwork.Clock
 		cfg: cfg, clock: clock, publisher: publisher, missions: missions, log: log,
 		inFlight: semaphore.NewWeighted(cfg.MaxReportBytes), lookups: semaphore.NewWeighted(maxLookups),
 		sessions: map[domain.DroneID]*session{},
+		links:    links{away: map[domain.DroneID]domain.LinkState{}, lost: map[domain.DroneID]time.Time{}},
 	}
 }
 
@@ -103,6 +105,7 @@ func (g *Gateway) Open(_ context.Context, who dronelink.Identity, hello dronelin
 	if older != nil {
 		older.end(superseded(s.id))
 	}
+	g.opened(s)
 	s.send(dronelink.Message{Welcome: &dronelink.Welcome{Session: s.id, At: now}})
 	g.work.Go(s.resume)
 	g.log.Debug("drone connected", slog.String("drone_id", string(who.Drone)), slog.String("session", s.id), slog.String("method", who.Method),
@@ -126,12 +129,16 @@ func (g *Gateway) enter(s *session) (older *session, err error) {
 	return older, nil
 }
 
-// leave forgets a session that has ended.
+// leave forgets a session that has ended. The session's lock must be held.
 func (g *Gateway) leave(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.sessions[s.who.Drone] == s {
-		delete(g.sessions, s.who.Drone)
+	if g.sessions[s.who.Drone] != s { // superseded here
+		return
+	}
+	delete(g.sessions, s.who.Drone)
+	if elsewhere := s.why != nil && s.why.Reason == dronelink.Superseded; !s.goodbye && !elsewhere {
+		g.left(s)
 	}
 }
 
@@ -142,6 +149,13 @@ func (g *Gateway) Run(ctx context.Context, client *pubsub.Client, id string, rea
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { g.watchCredentials(ctx) })
+	running.Go(func() {
+		restart.Until(ctx, func() {
+			if err := pubsubio.FollowLinks(ctx, client, id, g.log, func() {}, g.heard); ctx.Err() == nil {
+				g.log.WarnContext(ctx, "sessions of other gateways cannot be followed; trying again", slog.Any("err", err))
+			}
+		})
+	})
 	followed := false
 	restart.Until(ctx, func() {
 		err := pubsubio.FollowCommands(ctx, client, id, g.log, func() {

@@ -51,6 +51,9 @@ func (s *session) tellStanding(wanted func(dronelink.Message) bool) {
 	if err != nil { // the session has ended
 		return
 	}
+	if d := found.drone; d != nil && !d.LinkLostAt.IsZero() && d.LinkLostAt.Before(s.began) {
+		s.gateway.say(s.state(domain.LinkRestored, s.began))
+	}
 	for _, m := range found.messages(s.hello) {
 		if wanted(m) {
 			s.send(m)

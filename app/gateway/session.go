@@ -54,6 +54,7 @@ type session struct {
 	ack      uint32              // to be sent; 0 if there is none
 	sending  bool                // a goroutine sends
 	over     bool                // closing is closed
+	goodbye  bool
 	why      *dronelink.Refusal
 	told     bool // why is sent or being sent
 	finished bool // ended is closed
@@ -87,7 +88,12 @@ func (s *session) err() error {
 }
 
 // Goodbye implements dronelink.Session.
-func (s *session) Goodbye() { s.end(nil) }
+func (s *session) Goodbye() {
+	s.mu.Lock()
+	s.goodbye = true
+	s.mu.Unlock()
+	s.end(nil)
+}
 
 // Close implements dronelink.Session.
 func (s *session) Close(why *dronelink.Refusal) { s.end(why) }

@@ -237,6 +237,10 @@ func subjectOf(topic string, l pubsubio.DeadLetter) (subject, id string) {
 		if t, err := wire.DecodeTelemetry(l.Data, l.Attributes); err == nil {
 			return string(SubjectDrone), string(t.DroneID)
 		}
+	case pubsubio.TopicLinks:
+		if s, err := wire.DecodeLinkState(l.Data, l.Attributes); err == nil {
+			return string(SubjectDrone), string(s.DroneID)
+		}
 	}
 	return "", ""
 }

@@ -51,7 +51,7 @@ const maxReplays = 50
 // replayed. It follows each replay under its new id. The error wraps firestoretx.ErrNotFound if
 // nothing is known.
 //
-// Cost: 2 RPCs and 6 reads for each id, besides what listing dead letters costs.
+// Cost: 2 RPCs and 8 reads for each id, besides what listing dead letters costs.
 func (c Commands) LetterStory(ctx context.Context, messageID string) (LetterStory, error) {
 	if messageID == "" {
 		return LetterStory{}, errors.New("message id is empty; give the id that \"deadletters list\" or a log line shows")

@@ -22,7 +22,7 @@ type deadLettersCommand struct {
 // letters holds the flags that select dead letters.
 type letters struct {
 	desk
-	Topic  narrowing  `help:"Only messages of this topic: telemetry, orders or decisions." placeholder:"TOPIC"`
+	Topic  narrowing  `help:"Only messages of this topic: telemetry, orders, decisions or links." placeholder:"TOPIC"`
 	Reason narrowing  `help:"Only those refused for this reason, such as INVALID." placeholder:"REASON"`
 	ID     messageIDs `help:"Only these messages, by their original ids." placeholder:"MESSAGE,..."`
 	Limit  int        `help:"How many at most, oldest first; 0 for all." default:"0" check:"min 0"`

@@ -14,7 +14,7 @@ import (
 // publishCommand sends a message unchecked, because the State Manager validates it.
 type publishCommand struct {
 	cli.Connection
-	Topic       string            `arg:"" help:"Topic: telemetry, orders or decisions." enum:"telemetry,orders,decisions"`
+	Topic       string            `arg:"" help:"Topic: telemetry, orders, decisions or links." enum:"telemetry,orders,decisions,links"`
 	File        string            `arg:"" optional:"" help:"The payload; default standard input." default:"-"`
 	OrderingKey string            `help:"Ordering key: messages of one key keep their order. Default: of telemetry, the drone's id." placeholder:"KEY"`
 	Attribute   map[string]string `help:"Attributes of the message, such as content-type=application/json." placeholder:"NAME=VALUE" mapsep:"none"` // a value may hold semicolons

@@ -29,6 +29,7 @@ locals {
       "optimizer/decisions" = { topic = "decisions", member = local.members.optimizer }
       "gateway/telemetry"   = { topic = "telemetry", member = local.members.gateway }
       "gateway/orders"      = { topic = "orders", member = local.members.gateway }
+      "gateway/links"       = { topic = "links", member = local.members.gateway }
     },
     { for m in var.drone_publishers : "${m}/telemetry" => { topic = "telemetry", member = m } },
     { for m in var.hospital_publishers : "${m}/orders" => { topic = "orders", member = m } },
@@ -122,6 +123,48 @@ resource "google_pubsub_topic_iam_member" "live" {
   member = local.members.statemanager
 }
 
+# The subscriptions that each gateway creates for itself, follows and deletes: of commands, and
+# of the sessions of other gateways.
+resource "google_project_iam_custom_role" "gateway" {
+  for_each = {
+    dronefleetGatewaySubscription = ["pubsub.subscriptions.consume", "pubsub.subscriptions.create", "pubsub.subscriptions.delete"]
+    dronefleetGatewayTopic        = ["pubsub.topics.attachSubscription"]
+  }
+
+  role_id     = each.key
+  title       = "DroneFleet gateway, ${each.key == "dronefleetGatewayTopic" ? "topic" : "subscription"}"
+  description = "The temporary subscriptions of gateways."
+  permissions = each.value
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_project_iam_member" "gateway" {
+  project = var.project
+  role    = google_project_iam_custom_role.gateway["dronefleetGatewaySubscription"].id
+  member  = local.members.gateway
+}
+
+resource "google_pubsub_topic_iam_member" "gateway" {
+  for_each = toset(["missions", "links"])
+
+  topic  = google_pubsub_topic.fleet[each.key].name
+  role   = google_project_iam_custom_role.gateway["dronefleetGatewayTopic"].id
+  member = local.members.gateway
+}
+
+# A gateway reads missions and API keys, and writes nothing.
+resource "google_project_iam_member" "reader" {
+  project = var.project
+  role    = "roles/datastore.viewer"
+  member  = local.members.gateway
+
+  condition {
+    title      = local.database_condition.title
+    expression = local.database_condition.expression
+  }
+}
+
 resource "google_project_iam_member" "documents" {
   for_each = local.writers
 
@@ -171,7 +214,7 @@ resource "google_project_iam_member" "other" {
 
 # On GKE the pods' service accounts of deploy/k8s act as ours.
 resource "google_service_account_iam_member" "gke" {
-  for_each = var.runtime == "gke" ? toset(["statemanager", "optimizer"]) : toset([])
+  for_each = var.runtime == "gke" ? toset(["statemanager", "optimizer", "gateway"]) : toset([])
 
   service_account_id = google_service_account.fleet[each.key].name
   role               = "roles/iam.workloadIdentityUser"

@@ -6,7 +6,7 @@
 # publishes messages that can never be applied to the topic's dead-letter topic,
 # with the reason, before it acks.
 locals {
-  inbound = toset(["telemetry", "orders", "decisions"])
+  inbound = toset(["telemetry", "orders", "decisions", "links"])
 
   topics = setunion(local.inbound, toset(["missions"]), toset([for t in local.inbound : "${t}-dead-letter"]))
 

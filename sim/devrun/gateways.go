@@ -28,8 +28,11 @@ import (
 // GatewayDrill has the simulated drones fly over gateways, which are killed. The zero value
 // lets them publish themselves.
 type GatewayDrill struct {
-	Gateways  int
-	KillEvery time.Duration // machine time; then a gateway is killed and replaced, and a drone restarts
+	Gateways int
+	// Kills is how often a gateway is killed and replaced, and a drone restarts: whenever a
+	// tenth as many reports were acked as there are drones. Done is called then.
+	Kills int
+	Done  func()
 }
 
 // GatewaySummary says what a drill did.
@@ -159,35 +162,47 @@ func (d *drill) fly(ctx context.Context) error {
 		}
 	}()
 	flying.Go(func() { d.links.Run(ctx) })
-	if d.run.cfg.Drill.KillEvery == 0 {
-		<-ctx.Done()
-		return nil
-	}
 	ids := slices.Sorted(maps.Keys(d.links.Drones))
-	ticker := time.NewTicker(d.run.cfg.Drill.KillEvery)
+	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
+	acked := int64(0) // at the last kill
+	for range d.run.cfg.Drill.Kills {
+		for d.run.outside.drones.Stats().Telemetry.Confirmed < acked+int64(len(ids)/10) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+			}
 		}
-		next, err := d.start()
-		if err != nil {
+		acked = d.run.outside.drones.Stats().Telemetry.Confirmed
+		if err := d.kill(ids[rand.IntN(len(ids))]); err != nil {
 			return err
 		}
-		restart := ids[rand.IntN(len(ids))]
-		d.mu.Lock()
-		i := rand.IntN(len(d.gateways))
-		old := d.gateways[i]
-		d.gateways[i] = next
-		d.summary.Killed++
-		d.summary.Restarted++
-		d.mu.Unlock()
-		old.kill()
-		d.run.outside.drones.Restart(restart)
-		d.links.Drones[restart].Restart()
 	}
+	if done := d.run.cfg.Drill.Done; done != nil {
+		done()
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// kill kills a gateway and replaces it, and restarts a drone.
+func (d *drill) kill(restart domain.DroneID) error {
+	next, err := d.start()
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	i := rand.IntN(len(d.gateways))
+	old := d.gateways[i]
+	d.gateways[i] = next
+	d.summary.Killed++
+	d.summary.Restarted++
+	d.mu.Unlock()
+	old.kill()
+	d.run.outside.drones.Restart(restart)
+	d.links.Drones[restart].Restart()
+	return nil
 }
 
 // linked is the publisher of drones that fly over gateways.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"testing"
-	"time"
 
 	"github.com/dronefleet/dronefleet/sim/devrun"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
@@ -15,22 +14,20 @@ import (
 // mission goes on with it: orders are delivered, and no mission fails for a drone that gave it up.
 func TestRun_SurvivesKilledGateways(t *testing.T) {
 	t.Parallel()
-	kills := longtest.Size(t, "kills", 100, 1000)
-	const every = 16 * time.Millisecond
+	kills := longtest.Size(t, "kills", 40, 400)
 	cfg := config(t)
 	var out bytes.Buffer
-	cfg.Out, cfg.Drones, cfg.OrdersPerMinute = &out, 20, 6
-	cfg.Duration = time.Duration(kills) * every * 11 / 10
-	cfg.Drill = devrun.GatewayDrill{Gateways: 3, KillEvery: every}
+	cfg.Out, cfg.Drones, cfg.OrdersPerMinute, cfg.Duration = &out, 20, 6, 0
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	cfg.Drill = devrun.GatewayDrill{Gateways: 3, Kills: kills, Done: cancel}
 	summary, err := devrun.Run(ctx, cfg)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	g := summary.Gateways
 	t.Logf("%+v, orders %+v, telemetry %+v, missions failed %v", *g, summary.Orders, summary.Telemetry, summary.MissionsFailed)
-	if g.Killed < kills*3/4 || g.Resumed == 0 || kills == 1000 && summary.Orders.Delivered == 0 {
+	if g.Killed < kills || g.Resumed == 0 || kills == 400 && summary.Orders.Delivered == 0 {
 		t.Errorf("too little happened: %+v, orders %+v", *g, summary.Orders)
 	}
 	if len(summary.Invariants.Violations) > 0 {

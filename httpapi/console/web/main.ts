@@ -73,7 +73,7 @@ function facts(k: Key): [string, string][] {
   if (k.kind === "drone" && d) {
     const mark = shown.marks.get(d.id);
     return [["Status", plain(d.status)], ["Battery", mark ? `${Math.round(mark.battery)} %` : ""], ["Last report", mark ? `${span(Math.max(0, shown.now() - mark.at))} ago` : "never heard of"],
-      ["Mission", d.currentMissionId ?? ""], ["Grounded", d.grounded ? d.groundedReason || "yes" : ""], ["Flies failed mission", d.ghostMissionId ?? ""], ...registry(d)];
+      ["Mission", d.currentMissionId ?? ""], ["Grounded", d.grounded ? d.groundedReason || "yes" : ""], ["Flies failed mission", d.ghostMissionId ?? ""], ["Link lost", d.linkLostAt ? `since ${clock(time(d.linkLostAt))}` : ""], ...registry(d)];
   }
   if (k.kind === "mission" && m) {
     return [["Status", plain(m.status)], ["Drone", m.droneId], ["Stops", `${m.reachedStops} of ${m.route.length}`], ["Orders", m.orderIds.join(", ")]];

@@ -9,7 +9,7 @@ export interface Place { lat: number; lon: number }
 
 export interface Drone {
   id: string; status: string; position?: Place; batteryPercentage: number; speedKmh: number; lastUpdate?: string; // without a position it never reported
-  currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; emergencyLatched?: boolean; ghostMissionId?: string;
+  currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; emergencyLatched?: boolean; ghostMissionId?: string; linkLostAt?: string;
   registeredAt?: string; registeredBy?: string; unregistered?: boolean; retiredAt?: string; typeId?: string; serialNumber?: string; reportedSerial?: string;
   payloadCapacityKg?: number; maxFlightTimeMinutes?: number; coldBox?: { minCelsius: number; maxCelsius: number };
   flightSeconds?: number; landings?: number; batteryHealth?: number;

@@ -26,6 +26,62 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// LinkStatus is what became of a drone's session.
+type LinkStatus int32
+
+const (
+	LinkStatus_LINK_STATUS_UNSPECIFIED LinkStatus = 0
+	// A session has begun. Gateways tell each other, so that a drone has one session.
+	LinkStatus_LINK_STATUS_OPENED LinkStatus = 1
+	// A session has ended without a goodbye, and the drone has not come back within 5 s.
+	LinkStatus_LINK_STATUS_LOST LinkStatus = 2
+	// A session has begun after one was lost.
+	LinkStatus_LINK_STATUS_RESTORED LinkStatus = 3
+)
+
+// Enum value maps for LinkStatus.
+var (
+	LinkStatus_name = map[int32]string{
+		0: "LINK_STATUS_UNSPECIFIED",
+		1: "LINK_STATUS_OPENED",
+		2: "LINK_STATUS_LOST",
+		3: "LINK_STATUS_RESTORED",
+	}
+	LinkStatus_value = map[string]int32{
+		"LINK_STATUS_UNSPECIFIED": 0,
+		"LINK_STATUS_OPENED":      1,
+		"LINK_STATUS_LOST":        2,
+		"LINK_STATUS_RESTORED":    3,
+	}
+)
+
+func (x LinkStatus) Enum() *LinkStatus {
+	p := new(LinkStatus)
+	*p = x
+	return p
+}
+
+func (x LinkStatus) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LinkStatus) Descriptor() protoreflect.EnumDescriptor {
+	return file_dronefleet_v1_link_proto_enumTypes[0].Descriptor()
+}
+
+func (LinkStatus) Type() protoreflect.EnumType {
+	return &file_dronefleet_v1_link_proto_enumTypes[0]
+}
+
+func (x LinkStatus) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LinkStatus.Descriptor instead.
+func (LinkStatus) EnumDescriptor() ([]byte, []int) {
+	return file_dronefleet_v1_link_proto_rawDescGZIP(), []int{0}
+}
+
 // DroneMessage is what a drone sends. Over WebSocket it is a text message with this in
 // JSON.
 type DroneMessage struct {
@@ -681,6 +737,77 @@ func (x *Resume) GetCompletedStops() int32 {
 	return 0
 }
 
+// LinkState says what became of a drone's session (topic "links", gateway to State Manager
+// and to other gateways). It is no report: whether the drone flies on is judged by those.
+type LinkState struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	DroneId   string                 `protobuf:"bytes,1,opt,name=drone_id,json=droneId,proto3" json:"drone_id,omitempty"`
+	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	Status    LinkStatus             `protobuf:"varint,3,opt,name=status,proto3,enum=dronefleet.v1.LinkStatus" json:"status,omitempty"`
+	// When the session began, or when it ended, by the gateway's clock.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkState) Reset() {
+	*x = LinkState{}
+	mi := &file_dronefleet_v1_link_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkState) ProtoMessage() {}
+
+func (x *LinkState) ProtoReflect() protoreflect.Message {
+	mi := &file_dronefleet_v1_link_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkState.ProtoReflect.Descriptor instead.
+func (*LinkState) Descriptor() ([]byte, []int) {
+	return file_dronefleet_v1_link_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *LinkState) GetDroneId() string {
+	if x != nil {
+		return x.DroneId
+	}
+	return ""
+}
+
+func (x *LinkState) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *LinkState) GetStatus() LinkStatus {
+	if x != nil {
+		return x.Status
+	}
+	return LinkStatus_LINK_STATUS_UNSPECIFIED
+}
+
+func (x *LinkState) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 var File_dronefleet_v1_link_proto protoreflect.FileDescriptor
 
 const file_dronefleet_v1_link_proto_rawDesc = "" +
@@ -728,7 +855,19 @@ const file_dronefleet_v1_link_proto_rawDesc = "" +
 	"retryAfter\"c\n" +
 	"\x06Resume\x120\n" +
 	"\amission\x18\x01 \x01(\v2\x16.dronefleet.v1.MissionR\amission\x12'\n" +
-	"\x0fcompleted_stops\x18\x02 \x01(\x05R\x0ecompletedStops2R\n" +
+	"\x0fcompleted_stops\x18\x02 \x01(\x05R\x0ecompletedStops\"\xa8\x01\n" +
+	"\tLinkState\x12\x19\n" +
+	"\bdrone_id\x18\x01 \x01(\tR\adroneId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x121\n" +
+	"\x06status\x18\x03 \x01(\x0e2\x19.dronefleet.v1.LinkStatusR\x06status\x12.\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time*q\n" +
+	"\n" +
+	"LinkStatus\x12\x1b\n" +
+	"\x17LINK_STATUS_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12LINK_STATUS_OPENED\x10\x01\x12\x14\n" +
+	"\x10LINK_STATUS_LOST\x10\x02\x12\x18\n" +
+	"\x14LINK_STATUS_RESTORED\x10\x032R\n" +
 	"\tDroneLink\x12E\n" +
 	"\x03Fly\x12\x1b.dronefleet.v1.DroneMessage\x1a\x1d.dronefleet.v1.GatewayMessage(\x010\x01BCZAgithub.com/dronefleet/dronefleet/proto/dronefleet/v1;dronefleetv1b\x06proto3"
 
@@ -744,43 +883,48 @@ func file_dronefleet_v1_link_proto_rawDescGZIP() []byte {
 	return file_dronefleet_v1_link_proto_rawDescData
 }
 
-var file_dronefleet_v1_link_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_dronefleet_v1_link_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_dronefleet_v1_link_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_dronefleet_v1_link_proto_goTypes = []any{
-	(*DroneMessage)(nil),          // 0: dronefleet.v1.DroneMessage
-	(*DroneHello)(nil),            // 1: dronefleet.v1.DroneHello
-	(*DroneReport)(nil),           // 2: dronefleet.v1.DroneReport
-	(*DroneGoodbye)(nil),          // 3: dronefleet.v1.DroneGoodbye
-	(*GatewayMessage)(nil),        // 4: dronefleet.v1.GatewayMessage
-	(*GatewayHello)(nil),          // 5: dronefleet.v1.GatewayHello
-	(*Ack)(nil),                   // 6: dronefleet.v1.Ack
-	(*Refusal)(nil),               // 7: dronefleet.v1.Refusal
-	(*Resume)(nil),                // 8: dronefleet.v1.Resume
-	(*DroneTelemetry)(nil),        // 9: dronefleet.v1.DroneTelemetry
-	(*MissionCommand)(nil),        // 10: dronefleet.v1.MissionCommand
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
-	(*Mission)(nil),               // 13: dronefleet.v1.Mission
+	(LinkStatus)(0),               // 0: dronefleet.v1.LinkStatus
+	(*DroneMessage)(nil),          // 1: dronefleet.v1.DroneMessage
+	(*DroneHello)(nil),            // 2: dronefleet.v1.DroneHello
+	(*DroneReport)(nil),           // 3: dronefleet.v1.DroneReport
+	(*DroneGoodbye)(nil),          // 4: dronefleet.v1.DroneGoodbye
+	(*GatewayMessage)(nil),        // 5: dronefleet.v1.GatewayMessage
+	(*GatewayHello)(nil),          // 6: dronefleet.v1.GatewayHello
+	(*Ack)(nil),                   // 7: dronefleet.v1.Ack
+	(*Refusal)(nil),               // 8: dronefleet.v1.Refusal
+	(*Resume)(nil),                // 9: dronefleet.v1.Resume
+	(*LinkState)(nil),             // 10: dronefleet.v1.LinkState
+	(*DroneTelemetry)(nil),        // 11: dronefleet.v1.DroneTelemetry
+	(*MissionCommand)(nil),        // 12: dronefleet.v1.MissionCommand
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*Mission)(nil),               // 15: dronefleet.v1.Mission
 }
 var file_dronefleet_v1_link_proto_depIdxs = []int32{
-	1,  // 0: dronefleet.v1.DroneMessage.hello:type_name -> dronefleet.v1.DroneHello
-	2,  // 1: dronefleet.v1.DroneMessage.report:type_name -> dronefleet.v1.DroneReport
-	3,  // 2: dronefleet.v1.DroneMessage.goodbye:type_name -> dronefleet.v1.DroneGoodbye
-	9,  // 3: dronefleet.v1.DroneReport.telemetry:type_name -> dronefleet.v1.DroneTelemetry
-	5,  // 4: dronefleet.v1.GatewayMessage.hello:type_name -> dronefleet.v1.GatewayHello
-	10, // 5: dronefleet.v1.GatewayMessage.command:type_name -> dronefleet.v1.MissionCommand
-	6,  // 6: dronefleet.v1.GatewayMessage.ack:type_name -> dronefleet.v1.Ack
-	7,  // 7: dronefleet.v1.GatewayMessage.refusal:type_name -> dronefleet.v1.Refusal
-	8,  // 8: dronefleet.v1.GatewayMessage.resume:type_name -> dronefleet.v1.Resume
-	11, // 9: dronefleet.v1.GatewayHello.server_time:type_name -> google.protobuf.Timestamp
-	12, // 10: dronefleet.v1.Refusal.retry_after:type_name -> google.protobuf.Duration
-	13, // 11: dronefleet.v1.Resume.mission:type_name -> dronefleet.v1.Mission
-	0,  // 12: dronefleet.v1.DroneLink.Fly:input_type -> dronefleet.v1.DroneMessage
-	4,  // 13: dronefleet.v1.DroneLink.Fly:output_type -> dronefleet.v1.GatewayMessage
-	13, // [13:14] is the sub-list for method output_type
-	12, // [12:13] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	2,  // 0: dronefleet.v1.DroneMessage.hello:type_name -> dronefleet.v1.DroneHello
+	3,  // 1: dronefleet.v1.DroneMessage.report:type_name -> dronefleet.v1.DroneReport
+	4,  // 2: dronefleet.v1.DroneMessage.goodbye:type_name -> dronefleet.v1.DroneGoodbye
+	11, // 3: dronefleet.v1.DroneReport.telemetry:type_name -> dronefleet.v1.DroneTelemetry
+	6,  // 4: dronefleet.v1.GatewayMessage.hello:type_name -> dronefleet.v1.GatewayHello
+	12, // 5: dronefleet.v1.GatewayMessage.command:type_name -> dronefleet.v1.MissionCommand
+	7,  // 6: dronefleet.v1.GatewayMessage.ack:type_name -> dronefleet.v1.Ack
+	8,  // 7: dronefleet.v1.GatewayMessage.refusal:type_name -> dronefleet.v1.Refusal
+	9,  // 8: dronefleet.v1.GatewayMessage.resume:type_name -> dronefleet.v1.Resume
+	13, // 9: dronefleet.v1.GatewayHello.server_time:type_name -> google.protobuf.Timestamp
+	14, // 10: dronefleet.v1.Refusal.retry_after:type_name -> google.protobuf.Duration
+	15, // 11: dronefleet.v1.Resume.mission:type_name -> dronefleet.v1.Mission
+	0,  // 12: dronefleet.v1.LinkState.status:type_name -> dronefleet.v1.LinkStatus
+	13, // 13: dronefleet.v1.LinkState.time:type_name -> google.protobuf.Timestamp
+	1,  // 14: dronefleet.v1.DroneLink.Fly:input_type -> dronefleet.v1.DroneMessage
+	5,  // 15: dronefleet.v1.DroneLink.Fly:output_type -> dronefleet.v1.GatewayMessage
+	15, // [15:16] is the sub-list for method output_type
+	14, // [14:15] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_dronefleet_v1_link_proto_init() }
@@ -807,13 +951,14 @@ func file_dronefleet_v1_link_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dronefleet_v1_link_proto_rawDesc), len(file_dronefleet_v1_link_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   9,
+			NumEnums:      1,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_dronefleet_v1_link_proto_goTypes,
 		DependencyIndexes: file_dronefleet_v1_link_proto_depIdxs,
+		EnumInfos:         file_dronefleet_v1_link_proto_enumTypes,
 		MessageInfos:      file_dronefleet_v1_link_proto_msgTypes,
 	}.Build()
 	File_dronefleet_v1_link_proto = out.File
