@@ -68,7 +68,7 @@ const (
 // Distances, in metres.
 const (
 	near = 75  // of a stop, from where it counts as reached
-	leg  = 200 // from the depot to the stops
+	leg  = 150 // from the depot to the stops
 )
 
 // errTimeOver ends an examination that takes too long.
@@ -90,7 +90,7 @@ type droneExam struct {
 	watch
 }
 
-// Drone examines a drone. It should be idle, charged, and free to fly 400 m around; where it is
+// Drone examines a drone. It should be idle, charged, and free to fly 450 m around; where it is
 // when it first reports is its depot. The error says why there was no examination.
 func Drone(ctx context.Context, cfg DroneConfig, line Line) (Summary, error) {
 	if cfg.Limit == 0 {
@@ -535,12 +535,12 @@ func (x *droneExam) onTheWayHome() {
 	if !x.now.SupportsAmendments {
 		return
 	}
-	f := x.flight(pickup("O-7", x.east()), delivery("O-7", x.at(0, 2*leg)), x.back())
+	f := x.flight(pickup("O-7", x.east()), delivery("O-7", x.at(0, 3*leg)), x.back())
 	if !x.begin("the next mission on the way home", f) || !x.reach(f, 2) {
 		return
 	}
 	// It puts the parcel down first.
-	if !x.until(perStop, func() bool { return f.ended || x.now.Position.DistanceMetres(x.at(0, 2*leg)) > near }) || f.ended {
+	if !x.until(perStop, func() bool { return f.ended || x.now.Position.DistanceMetres(x.at(0, 3*leg)) > near }) || f.ended {
 		return
 	}
 	x.test("D-23")

@@ -25,7 +25,8 @@ type flown struct {
 	now   time.Time
 	tick  time.Duration
 	begun time.Time
-	spoke int // reports so far
+	pace  float64 // of the usual speed; 0 for all of it
+	spoke int     // reports so far
 
 	command func(*flown, *domain.Command) bool   // before the drone hears it; false loses it
 	report  func(*flown, *domain.Telemetry) bool // before it is sent; false loses it
@@ -148,6 +149,8 @@ func TestDrone_PassesSimplerOnes(t *testing.T) {
 	}{
 		"no standby":  {func(f *flown) { f.spec.SupportsStandby = false }, []string{"D-24", "D-25", "D-26"}},
 		"nothing new": {func(f *flown) { f.spec.SupportsAmendments = false }, []string{"D-11", "D-12", "D-20", "D-21", "D-22", "D-23", "D-24", "D-25", "D-26"}},
+		"slow":        {func(f *flown) { f.pace = 0.7 }, nil},
+		"fast":        {func(f *flown) { f.pace = 1.8 }, nil},
 		"every 3 s":   {func(f *flown) { f.tick = 3 * time.Second }, nil},
 		"names its mission after landing": {func(f *flown) {
 			f.report = func(f *flown, t *domain.Telemetry) bool {
@@ -173,7 +176,7 @@ func TestDrone_PassesSimplerOnes(t *testing.T) {
 	} {
 		f := newFlown()
 		c.change(f)
-		f.drone = fleetsim.NewDrone(f.spec, depot)
+		f.drone = fleetsim.NewDrone(f.spec, depot).WithPace(f.pace)
 		s := examine(t, f)
 		for _, r := range s.Results {
 			want := Kept
