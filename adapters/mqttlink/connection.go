@@ -235,7 +235,8 @@ func (c *connection) ack(p *paho.Publish) { _ = c.client.Ack(p) } // a lost conn
 
 // report publishes a report and acks it once Pub/Sub has it.
 func (c *connection) report(p *paho.Publish, drone domain.DroneID) {
-	if !c.link.usage.report(drone, c.link.clock.Now()) {
+	now := c.link.clock.Now()
+	if !c.link.usage.report(drone, now, timeOf(p, now)) {
 		c.link.meter.SlowedDown.Inc()
 		c.ack(p)
 		c.refuse(p, drone, &dronelink.Refusal{Reason: dronelink.SlowDown, RetryAfter: usagePeriod,
@@ -262,6 +263,15 @@ func (c *connection) report(p *paho.Publish, drone domain.DroneID) {
 			c.ack(p)
 		}
 	})
+}
+
+// timeOf is when a report was made; now if it cannot be read.
+func timeOf(p *paho.Publish, now time.Time) time.Time {
+	t, err := wire.DecodeTelemetry(p.Payload, map[string]string{wire.AttrContentType: p.Properties.ContentType})
+	if err != nil {
+		return now
+	}
+	return t.Timestamp
 }
 
 // untilPublished waits until Pub/Sub has a report. While it does not answer, it tries again, even

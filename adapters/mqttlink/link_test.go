@@ -420,6 +420,45 @@ func TestLink_SurvivesTheBroker(t *testing.T) {
 	})
 }
 
+// F-GW-06: a drone that sends far too much is told to slow down, and no other one waits. What an
+// outage has held back is taken, however much it is.
+func TestLink_HoldsBackADroneThatSendsTooMuch(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.link(t, mqttlink.Config{}, f.core)
+	heard := f.hears(t, "D-1", "D-1", "answers", "-F", "%p")
+	f.answered(t, heard, func() { f.send(t, "D-1", "D-1", "hello", `{"droneId":"D-1"}`) }, `"resume":{}`)
+	lines := func(drone string, from time.Time, n int) string {
+		var text strings.Builder
+		for i := range n {
+			r := telemetry(drone, 0)
+			r.Timestamp = from.Add(time.Duration(i) * time.Millisecond)
+			data, _, err := wire.EncodeTelemetry(r, wire.JSON)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.Write(append(data, '\n'))
+		}
+		return text.String()
+	}
+	flood := f.mosquitto(t, "mosquitto_pub", "D-1", "-t", "fleet/D-1/telemetry", "-l")
+	flood.Stdin = strings.NewReader(lines("D-1", time.Now(), 2000))
+	late := f.mosquitto(t, "mosquitto_pub", "D-2", "-t", "fleet/D-2/telemetry", "-l")
+	late.Stdin = strings.NewReader(lines("D-2", begin.Add(-24*time.Hour), 1000))
+	for _, cmd := range []*exec.Cmd{flood, late} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("mosquitto_pub: %v\n%s", err, out)
+		}
+	}
+	emutest.Eventually(t, "all of one and the allowance of the other", func() error {
+		if taken, held := f.meter.MQTT.Published.Value(), f.meter.MQTT.SlowedDown.Value(); taken < 1600 || held == 0 || taken+held != 3000 {
+			return fmt.Errorf("%d published, %d held back", taken, held)
+		}
+		return nil
+	})
+	f.answered(t, heard, func() {}, "SLOW_DOWN", "600 reports a minute")
+}
+
 // F-GW-06: a command goes to its drone's topic with the rest of its life, and waits in the
 // broker for a drone that is away.
 func TestLink_SendsCommands(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// A minute's worth of what one drone may send through one gateway. A drone that was out of
-// reach may send what it has kept meanwhile.
+// A minute's worth of what one drone may send through one gateway.
 const (
-	maxReports = 600 // 10 a second
-	maxAnswers = 60  // of the gateway, to hellos and to what it refuses
+	maxReports = 600    // 10 a second
+	maxLate    = 60_000 // older than a minute: what was kept during an outage comes all at once
+	maxAnswers = 60     // of the gateway, to hellos and to what it refuses
 )
 
 const usagePeriod = time.Minute
@@ -26,11 +26,18 @@ type usages struct {
 	of    map[domain.DroneID]usage
 }
 
-type usage struct{ reports, answers int }
+type usage struct{ reports, late, answers int }
 
-// report counts a report and says whether it is within the allowance.
-func (u *usages) report(drone domain.DroneID, now time.Time) bool {
-	return u.count(drone, now, func(n *usage) bool { n.reports++; return n.reports <= maxReports })
+// report counts a report of a time and says whether it is within the allowance.
+func (u *usages) report(drone domain.DroneID, now, at time.Time) bool {
+	return u.count(drone, now, func(n *usage) bool {
+		if now.Sub(at) > usagePeriod {
+			n.late++
+			return n.late <= maxLate
+		}
+		n.reports++
+		return n.reports <= maxReports
+	})
 }
 
 // answer counts an answer and says whether it is within the allowance.

@@ -13,15 +13,20 @@ func TestUsages_HoldBackOneDrone(t *testing.T) {
 	var u usages
 	now := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
 	for i := range maxReports + 10 {
-		if got, want := u.report("D-1", now), i < maxReports; got != want {
+		if got, want := u.report("D-1", now, now), i < maxReports; got != want {
 			t.Fatalf("report %d: %t", i, got)
 		}
 	}
-	if !u.report("D-2", now) || !u.answer("D-1", now) {
+	if !u.report("D-2", now, now) || !u.answer("D-1", now) {
 		t.Error("another drone or an answer is held back")
 	}
+	for i := range maxLate + 10 { // what was kept during an outage
+		if got, want := u.report("D-1", now, now.Add(-2*usagePeriod)), i < maxLate; got != want {
+			t.Fatalf("late report %d: %t", i, got)
+		}
+	}
 	for _, jump := range []time.Duration{usagePeriod, -time.Hour} {
-		if now = now.Add(jump); !u.report("D-1", now) {
+		if now = now.Add(jump); !u.report("D-1", now, now) {
 			t.Errorf("still held back after %s", jump)
 		}
 	}
