@@ -18,21 +18,16 @@ import (
 // Server serves both transports on one address: gRPC to clients that speak HTTP/2, WebSocket
 // to others.
 type Server struct {
-	grpc    *grpc.Server
-	http    *http.Server
-	web     *webLink
-	tls     *tls.Config // nil for none
-	log     *slog.Logger
-	greeted chan struct{} // a token for each connection that is being accepted
+	grpc *grpc.Server
+	http *http.Server
+	web  *webLink
+	tls  *tls.Config // nil for none
+	log  *slog.Logger
 }
-
-// maxGreeted bounds the connections that have not finished their handshake: it costs more than
-// all that follows.
-const maxGreeted = 256
 
 // NewServer returns a server. Without TLS something in front of it must provide it.
 func NewServer(g Gateway, auth Authenticator, config *tls.Config, log *slog.Logger) *Server {
-	s := &Server{log: log, greeted: make(chan struct{}, maxGreeted), web: &webLink{gateway: g, auth: auth}}
+	s := &Server{log: log, web: &webLink{gateway: g, auth: auth}}
 	if config != nil {
 		s.tls = config.Clone()
 		s.tls.MinVersion, s.tls.NextProtos = tls.VersionTLS12, []string{alpnH2, "http/1.1"}
@@ -67,11 +62,7 @@ func (s *Server) Serve(listener net.Listener) error {
 			time.Sleep(acceptPause)
 			continue
 		}
-		s.greeted <- struct{}{}
-		go func() {
-			defer func() { <-s.greeted }()
-			s.greet(conn, h2, h1)
-		}()
+		go s.greet(conn, h2, h1)
 	}
 }
 

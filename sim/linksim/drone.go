@@ -81,6 +81,19 @@ func (d *Drone) Report(t *pb.DroneTelemetry) Result {
 	return Result{s}
 }
 
+// ReportState sends a report of the drone's state.
+func (d *Drone) ReportState(t domain.Telemetry) (Result, error) {
+	data, _, err := wire.EncodeTelemetry(t, wire.Protobuf)
+	var m pb.DroneTelemetry
+	if err == nil {
+		err = proto.Unmarshal(data, &m)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return d.Report(&m), nil
+}
+
 // errForgotten is the answer to reports that a restart has lost.
 var errForgotten = errors.New("the drone has restarted")
 
