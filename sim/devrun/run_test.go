@@ -175,7 +175,7 @@ func awaitOrderForWaiting(ctx context.Context, t *testing.T, host string) {
 
 func TestRun_NamesEveryBadSetting(t *testing.T) {
 	cfg := config(t)
-	cfg.Drones, cfg.Hz, cfg.Speed = 0, -1, 0
+	cfg.Drones, cfg.Hz, cfg.Speed = -1, -1, 0
 	_, err := devrun.Run(t.Context(), cfg)
 	for _, flag := range []string{"--drones", "--hz", "--speed"} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
