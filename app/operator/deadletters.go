@@ -412,8 +412,10 @@ func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters)
 
 func (d *Desk) letterTable(letters Letters) error {
 	if len(letters.found) == 0 {
-		fmt.Fprintln(d.Out, "No dead letters found.")
-		return nil
+		d.say("No dead letters found.")
+		if !d.CSV {
+			return nil
+		}
 	}
 	t := d.table("PUBLISHED (UTC)", "TOPIC", "REASON", "MESSAGE", "KEY", "BYTES", "ERROR")
 	for _, l := range letters.found {
@@ -423,7 +425,7 @@ func (d *Desk) letterTable(letters Letters) error {
 		return err
 	}
 	if letters.More {
-		fmt.Fprintln(d.Out, "There are more letters than fit into one review; replay or discard these first, or narrow the selection.")
+		d.say("There are more letters than fit into one review; replay or discard these first, or narrow the selection.")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,6 +23,9 @@ type Desk struct {
 	Now  func() time.Time
 	Out  io.Writer
 	JSON bool
+	// CSV has tables printed as CSV, and everything else to Notes.
+	CSV   bool
+	Notes io.Writer
 }
 
 // printJSON prints v as indented JSON.
@@ -40,22 +44,37 @@ func (d *Desk) printJSON(v any) error {
 
 // say writes one line.
 func (d *Desk) say(format string, args ...any) {
-	fmt.Fprintln(d.Out, terminal.Escape(fmt.Sprintf(format, args...)))
+	out := d.Out
+	if d.CSV {
+		out = d.Notes
+	}
+	fmt.Fprintln(out, terminal.Escape(fmt.Sprintf(format, args...)))
 }
 
-// table writes aligned columns; empty cells show as "-".
+// table writes aligned columns, where empty cells show as "-", or CSV.
 type table struct {
 	terminal.Table
 	out io.Writer
+	csv *csv.Writer // nil for columns
 }
 
 func (d *Desk) table(header ...string) *table {
 	t := &table{out: d.Out}
+	if d.CSV {
+		t.csv = csv.NewWriter(d.Out)
+	}
 	t.row(header...)
 	return t
 }
 
 func (t *table) row(cells ...string) {
+	if t.csv != nil {
+		for i, c := range cells {
+			cells[i] = terminal.Escape(c)
+		}
+		_ = t.csv.Write(cells) // flush returns the error
+		return
+	}
 	for i, c := range cells {
 		cells[i] = cmp.Or(c, "-")
 	}
@@ -68,6 +87,10 @@ func (t *table) continued(skip int, text string) {
 }
 
 func (t *table) flush() error {
+	if t.csv != nil {
+		t.csv.Flush()
+		return t.csv.Error()
+	}
 	_, err := t.WriteTo(t.out)
 	return err
 }
@@ -80,7 +103,8 @@ func printPage[E, J any](d *Desk, collection, none string, l firestoretx.Listing
 	}
 	if len(l.Items) == 0 {
 		d.say("%s", none)
-	} else {
+	}
+	if len(l.Items) > 0 || d.CSV {
 		t := d.table(header...)
 		for _, x := range l.Items {
 			t.row(row(x)...)

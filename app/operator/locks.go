@@ -61,8 +61,10 @@ func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string, page fir
 		return d.printJSON(entity.Page(lockCollection, entity.Each(locks, func(l lock.RawInfo) lock.Info { return l.Info }), next, nil))
 	}
 	if len(locks) == 0 {
-		fmt.Fprintln(d.Out, "No lock is held.")
-		return nil
+		d.say("No lock is held.")
+		if !d.CSV {
+			return nil
+		}
 	}
 	if err := d.lockTable(locks, raw, known); err != nil {
 		return err
@@ -173,7 +175,7 @@ func (d *Desk) lockTable(locks []lock.RawInfo, raw bool, known []string) error {
 		return err
 	}
 	if raw {
-		fmt.Fprintln(d.Out, "Keep lock ids secret: anyone who has one can release the lock.")
+		d.say("Keep lock ids secret: anyone who has one can release the lock.")
 	}
 	return nil
 }

@@ -71,6 +71,7 @@ func (c *letters) filter() operator.LetterFilter {
 
 type deadLettersList struct {
 	letters
+	output
 	Cursor string `help:"nextCursor of the previous page." placeholder:"CURSOR"`
 }
 
@@ -84,7 +85,7 @@ func (c *deadLettersList) Check(r *config.Refuser) {
 func (c *deadLettersList) Run(ctx context.Context) error {
 	filter := c.filter()
 	filter.After = page{Cursor: c.Cursor}.page().After
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDeadLetters(ctx, filter) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return c.on(d).ListDeadLetters(ctx, filter) })
 }
 
 type deadLettersShow struct {

@@ -76,7 +76,7 @@ func (c *keysList) Check(r *config.Refuser) {
 
 // Run lists keys.
 func (c *keysList) Run(ctx context.Context) error {
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListKeys(ctx, c.page.page()) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return c.on(d).ListKeys(ctx, c.page.page()) })
 }
 
 type keysRevoke struct {

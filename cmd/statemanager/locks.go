@@ -52,7 +52,7 @@ func (c *locksList) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return d.ListLocks(ctx, c.Raw, known, c.page.page())
+		return c.on(d).ListLocks(ctx, c.Raw, known, c.page.page())
 	})
 }
 

@@ -14,7 +14,9 @@ type grammar struct {
 	Drones      dronesCommand      `cmd:"" help:"Register, list, show, maintain, ground and retire drones, clear emergencies."`
 	DroneTypes  droneTypesCommand  `cmd:"" help:"List, apply and delete types of drones."`
 	Alerts      alertsCommand      `cmd:"" help:"Acknowledge alerts."`
-	Missions    missionsCommand    `cmd:"" help:"Recall missions."`
+	Missions    missionsCommand    `cmd:"" help:"List and recall missions."`
+	Cycles      cyclesCommand      `cmd:"" help:"List solve cycles."`
+	Decisions   decisionsCommand   `cmd:"" help:"List decisions."`
 	Depots      depotsCommand      `cmd:"" help:"List, apply and delete depots."`
 	Warehouses  warehousesCommand  `cmd:"" help:"List, apply and delete warehouses."`
 	Audit       auditCommand       `cmd:"" help:"Print the history of one drone, order, mission, decision, cycle, depot or warehouse."`

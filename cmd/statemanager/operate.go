@@ -95,8 +95,21 @@ func inFlags(err error) error {
 	return fmt.Errorf("%s %w", cmp.Or(arguments[field.Field], "--"+field.Field), field.Err)
 }
 
+// output is the flag of every list.
+type output struct {
+	Output string `help:"Form of the list: table, json or csv. What is no row of a CSV goes to standard error." default:"table" enum:"table,json,csv"`
+}
+
+// on has a desk print a list in the form that was asked for.
+func (o output) on(d *operator.Desk) *operator.Desk {
+	d.JSON = d.JSON || o.Output == "json"
+	d.CSV, d.Notes = o.Output == "csv" && !d.JSON, os.Stderr
+	return d
+}
+
 // page holds the flags of a listing.
 type page struct {
+	output
 	Limit  int    `help:"How many to list at most; 0 for all." default:"100" check:"min 0"`
 	Cursor string `help:"nextCursor of the previous page." placeholder:"CURSOR"`
 }
@@ -154,7 +167,7 @@ func (c *ordersList) Check(r *config.Refuser) {
 // Run lists orders.
 func (c *ordersList) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.ListOrders(ctx, firestoretx.OrderFilter{Status: c.Status, Held: c.Held}, c.page.page())
+		return c.on(d).ListOrders(ctx, firestoretx.OrderFilter{Status: c.Status, Held: c.Held}, c.page.page())
 	})
 }
 
@@ -319,7 +332,7 @@ func (c *dronesList) Check(r *config.Refuser) {
 // Run lists drones.
 func (c *dronesList) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.ListDrones(ctx, firestoretx.DroneFilter{Status: c.Status, Legacy: c.Legacy}, c.page.page())
+		return c.on(d).ListDrones(ctx, firestoretx.DroneFilter{Status: c.Status, Legacy: c.Legacy}, c.page.page())
 	})
 }
 
@@ -351,7 +364,28 @@ func (c *dronesRelease) Run(ctx context.Context) error {
 }
 
 type missionsCommand struct {
+	List   missionsList   `cmd:"" help:"List missions."`
 	Recall missionsRecall `cmd:"" help:"Make a drone give up its mission once nothing is aboard."`
+}
+
+type missionsList struct {
+	desk
+	page
+	Status domain.MissionStatus `help:"Only missions of this status." placeholder:"STATUS"`
+}
+
+// Check implements config.Checker.
+func (c *missionsList) Check(r *config.Refuser) {
+	c.desk.Check(r)
+	c.checkPage(r, "missions", domain.CheckDocumentID)
+	checkStatus(r, c.Status, domain.MissionStatuses)
+}
+
+// Run lists missions.
+func (c *missionsList) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return c.on(d).ListMissions(ctx, c.Status, c.page.page())
+	})
 }
 
 type missionsRecall struct{ change }

@@ -48,7 +48,7 @@ func (c *depotsList) Check(r *config.Refuser) {
 
 // Run lists depots.
 func (c *depotsList) Run(ctx context.Context) error {
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDepots(ctx, c.page.page()) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return c.on(d).ListDepots(ctx, c.page.page()) })
 }
 
 type warehousesList struct{ placesList }
@@ -61,7 +61,7 @@ func (c *warehousesList) Check(r *config.Refuser) {
 
 // Run lists warehouses.
 func (c *warehousesList) Run(ctx context.Context) error {
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListWarehouses(ctx, c.page.page()) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return c.on(d).ListWarehouses(ctx, c.page.page()) })
 }
 
 // placesChange holds the flags of a change of places.

@@ -86,7 +86,7 @@ func (c *droneTypesList) Check(r *config.Refuser) {
 
 // Run lists types of drones.
 func (c *droneTypesList) Run(ctx context.Context) error {
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDroneTypes(ctx, c.page.page()) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return c.on(d).ListDroneTypes(ctx, c.page.page()) })
 }
 
 type droneTypesApply struct{ registryFile }

@@ -35,6 +35,8 @@ var routesOf = map[string]string{
 	"depots apply":        "POST /api/v1/depots/apply",
 	"depots delete":       "POST /api/v1/depots/{id}/delete",
 	"depots list":         "GET /api/v1/depots",
+	"cycles list":         "GET /api/v1/cycles",
+	"decisions list":      "GET /api/v1/decisions",
 	"drone-types apply":   "POST /api/v1/drone-types/apply",
 	"drone-types delete":  "POST /api/v1/drone-types/{id}/delete",
 	"drone-types list":    "GET /api/v1/drone-types",
@@ -52,6 +54,7 @@ var routesOf = map[string]string{
 	"locks break":         "POST /api/v1/locks/break",
 	"locks list":          "GET /api/v1/locks",
 	"locks show":          "GET /api/v1/locks/show",
+	"missions list":       "GET /api/v1/missions",
 	"missions recall":     "POST /api/v1/missions/{id}/recall",
 	"orders allow":        "POST /api/v1/orders/{id}/allow",
 	"orders cancel":       "POST /api/v1/orders/{id}/cancel",
@@ -194,6 +197,7 @@ func checkFlags(t *testing.T, name string, leaf *kong.Node, described operation)
 	for _, f := range leaf.Flags {
 		own[f.Name] = true
 	}
+	delete(own, "output")                                               // the API answers with JSON
 	for _, ofAll := range everyCommand(t)["alerts acknowledge"].Flags { // how to connect and print
 		delete(own, ofAll.Name)
 	}

@@ -32,7 +32,7 @@ func (c *webhooksList) Check(r *config.Refuser) {
 
 // Run lists webhooks.
 func (c *webhooksList) Run(ctx context.Context) error {
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListWebhooks(ctx, c.page.page()) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return c.on(d).ListWebhooks(ctx, c.page.page()) })
 }
 
 type webhooksApply struct{ registryFile }
@@ -132,6 +132,6 @@ func (c *webhooksDeliveries) Check(r *config.Refuser) {
 // Run lists messages.
 func (c *webhooksDeliveries) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.ListDeliveries(ctx, firestoretx.DeliveryFilter{Webhook: domain.WebhookID(c.Webhook), Status: c.Status}, c.page.page())
+		return c.on(d).ListDeliveries(ctx, firestoretx.DeliveryFilter{Webhook: domain.WebhookID(c.Webhook), Status: c.Status}, c.page.page())
 	})
 }
