@@ -33,7 +33,9 @@ func TestDesk_ListsMissionsCyclesAndDecisions(t *testing.T) {
 	lists := []func(limit int) error{
 		func(int) error { return o.desk.ListMissions(ctx, domain.MissionFailed, firestoretx.Page{}) },
 		func(int) error { return o.desk.ListCycles(ctx, domain.CycleFailed, firestoretx.Page{}) },
-		func(limit int) error { return o.desk.ListDecisions(ctx, firestoretx.LedgerFilter{}, firestoretx.Page{Limit: limit}) },
+		func(limit int) error {
+			return o.desk.ListDecisions(ctx, firestoretx.LedgerFilter{}, firestoretx.Page{Limit: limit})
+		},
 	}
 	table := ""
 	for _, list := range lists {
