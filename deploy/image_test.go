@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-const images = "statemanager optimizer"
+const images = "statemanager optimizer gateway"
 
 // Every image is one static binary and the certificates, without a shell, run
 // by a user without rights.

@@ -67,7 +67,7 @@ func (a Authenticator) bearer(ctx context.Context, token string) (dronelink.Iden
 	}
 	caller, err := a.Tokens.Identify(ctx, token)
 	if _, is := errors.AsType[*identity.UnavailableError](err); is {
-		return dronelink.Identity{}, &dronelink.Refusal{Reason: dronelink.Unavailable, Final: true, RetryAfter: unavailableRetry, Text: "the token cannot be verified now: " + err.Error()}
+		return dronelink.Identity{}, &dronelink.Refusal{Reason: dronelink.Unavailable, Final: true, RetryAfter: spread(unavailableRetry), Text: "the token cannot be verified now: " + err.Error()}
 	}
 	switch {
 	case err != nil:
@@ -85,7 +85,7 @@ func (a Authenticator) key(ctx context.Context, text string) (dronelink.Identity
 		return dronelink.Identity{}, unauthenticated(err.Error())
 	}
 	if err != nil {
-		return dronelink.Identity{}, &dronelink.Refusal{Reason: dronelink.Unavailable, Final: true, RetryAfter: unavailableRetry, Text: err.Error()}
+		return dronelink.Identity{}, &dronelink.Refusal{Reason: dronelink.Unavailable, Final: true, RetryAfter: spread(unavailableRetry), Text: err.Error()}
 	}
 	if k.Role != domain.KeyDrone {
 		return dronelink.Identity{}, unauthenticated(fmt.Sprintf("the API key has the role %s, not %s; ask for a drone's (statemanager keys create)", k.Role, domain.KeyDrone))

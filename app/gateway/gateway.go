@@ -25,16 +25,17 @@ import (
 type Config struct {
 	// MaxSessions is how many drones can be connected; default 20,000.
 	MaxSessions int
-	// MaxReportBytes bounds the reports on their way to Pub/Sub, of all drones together;
-	// default 32 MiB.
-	MaxReportBytes int64
+	// MaxInFlight is how many reports of all drones are on their way to Pub/Sub at a time;
+	// default 2,000. More would wait in the publisher, and fail there when they have waited too
+	// long; so they wait at their drones.
+	MaxInFlight int64
 	// Rate is how many reports a second a drone may send; default 10.
 	Rate float64
 }
 
 func (c Config) withDefaults() Config {
 	c.MaxSessions = cmp.Or(c.MaxSessions, 20_000)
-	c.MaxReportBytes = cmp.Or(c.MaxReportBytes, 32<<20)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 2000)
 	c.Rate = cmp.Or(c.Rate, 10)
 	return c
 }
@@ -55,7 +56,7 @@ type Gateway struct {
 	publisher *pubsubio.Publisher
 	missions  Missions
 	log       *slog.Logger
-	inFlight  *semaphore.Weighted // bytes of reports
+	inFlight  *semaphore.Weighted // reports
 	lookups   *semaphore.Weighted // of resumes
 	work      sync.WaitGroup      // goroutines of sessions
 
@@ -75,7 +76,7 @@ func New(publisher *pubsubio.Publisher, missions Missions, clock clockwork.Clock
 	cfg = cfg.withDefaults()
 	return &Gateway{
 		cfg: cfg, clock: clock, publisher: publisher, missions: missions, log: log,
-		inFlight: semaphore.NewWeighted(cfg.MaxReportBytes), lookups: semaphore.NewWeighted(maxLookups),
+		inFlight: semaphore.NewWeighted(cfg.MaxInFlight), lookups: semaphore.NewWeighted(maxLookups),
 		sessions: map[domain.DroneID]*session{},
 		links:    links{away: map[domain.DroneID]domain.LinkState{}, lost: map[domain.DroneID]time.Time{}},
 	}
@@ -122,7 +123,7 @@ func (g *Gateway) enter(s *session) (older *session, err error) {
 	case g.draining:
 		return nil, reconnect()
 	case older == nil && len(g.sessions) >= g.cfg.MaxSessions:
-		return nil, &dronelink.Refusal{Reason: dronelink.Full, Final: true, RetryAfter: fullRetry,
+		return nil, &dronelink.Refusal{Reason: dronelink.Full, Final: true, RetryAfter: spread(fullRetry),
 			Text: "this gateway has as many drones as it can; reconnect, and another one may answer"}
 	}
 	g.sessions[s.who.Drone] = s
@@ -239,19 +240,18 @@ func (g *Gateway) publish(ctx context.Context, who domain.DroneID, r dronelink.R
 	if t.DroneID != who {
 		return nil, mismatch("drone_id", t.DroneID, who)
 	}
-	if err := g.inFlight.Acquire(ctx, size); err != nil {
+	if err := g.inFlight.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	attrs[wire.AttrSender] = string(who)
 	published := g.publisher.Publish(context.WithoutCancel(ctx), pubsubio.TopicTelemetry, r.Data, attrs, string(who))
-	return &receipt{gateway: g, published: published, size: size}, nil
+	return &receipt{gateway: g, published: published}, nil
 }
 
 // receipt is a report on its way to Pub/Sub. Wait must be called once.
 type receipt struct {
 	gateway   *Gateway
 	published pubsubio.Published
-	size      int64
 }
 
 // Wait implements dronelink.Receipt.
@@ -266,7 +266,7 @@ func (r *receipt) Wait(ctx context.Context) error {
 	return nil
 }
 
-func (r *receipt) release() { r.gateway.inFlight.Release(r.size) }
+func (r *receipt) release() { r.gateway.inFlight.Release(1) }
 
 // Drain tells every drone to reconnect elsewhere and waits until they are gone and their
 // reports are published, or until ctx ends. Nobody can connect meanwhile.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/dronelink"
@@ -21,7 +22,7 @@ func superseded(by string) *dronelink.Refusal {
 }
 
 func reconnect() *dronelink.Refusal {
-	return &dronelink.Refusal{Reason: dronelink.Reconnect, Final: true, RetryAfter: reconnectRetry, Text: "this gateway is stopping; reconnect, and another one answers"}
+	return &dronelink.Refusal{Reason: dronelink.Reconnect, Final: true, RetryAfter: spread(reconnectRetry), Text: "this gateway is stopping; reconnect, and another one answers"}
 }
 
 func expired() *dronelink.Refusal {
@@ -29,12 +30,17 @@ func expired() *dronelink.Refusal {
 }
 
 func unavailable(err error) *dronelink.Refusal {
-	return &dronelink.Refusal{Reason: dronelink.Unavailable, Final: true, RetryAfter: unavailableRetry,
+	return &dronelink.Refusal{Reason: dronelink.Unavailable, Final: true, RetryAfter: spread(unavailableRetry),
 		Text: "the report could not be published: " + err.Error() + "; reconnect, and send it and all later ones again"}
 }
 
 // unavailableRetry keeps drones from reconnecting for each report during an outage.
 const unavailableRetry = 2 * time.Second
+
+// spread varies a pause by half either way, so that drones do not come back all at once.
+func spread(pause time.Duration) time.Duration {
+	return pause/2 + rand.N(pause)
+}
 
 func tooLarge(size int64) string {
 	return fmt.Sprintf("the report has %d bytes; send at most %d", size, MaxReport)

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +113,7 @@ func (c *command) measure(ctx context.Context, ca *devca.CA, gateway *process, c
 		secure := &tls.Config{RootCAs: ca.Roots(), Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 		var once sync.Once
 		drones[i] = linksim.New(linksim.Config{
-			Drone: id, Address: func() string { return gateway.addr }, Pause: time.Second,
+			Drone: id, Address: func() string { return gateway.addr }, Pause: time.Second + rand.N(time.Second),
 			Dial:   []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(secure)), grpc.WithReadBufferSize(1 << 10), grpc.WithWriteBufferSize(1 << 10)},
 			Resume: func(*domain.Mission, int) { once.Do(func() { connected <- struct{}{} }) },
 		})
@@ -129,14 +130,17 @@ func (c *command) measure(ctx context.Context, ca *devca.CA, gateway *process, c
 		}
 	}
 	fmt.Fprintf(cli.Stdout, "%d drones connected in %s\n", c.Drones, time.Since(began).Round(100*time.Millisecond))
+	time.Sleep(5 * time.Second) // what the handshakes needed is collected
+	idle := gateway.rssKB()
 	took, lost := c.report(ctx, drones)
 	full := gateway.rssKB()
 	slices.Sort(took)
 	committed := counts.Latency(pubsubio.TopicTelemetry)
 	fmt.Fprintf(cli.Stdout, "%d reports acked, %d not; send to ack p50 %s p99 %s; publish to commit p50 %s p99 %s\n",
 		len(took), lost, quantile(took, 0.5), quantile(took, 0.99), committed.Quantile(0.5).Round(time.Millisecond), committed.Quantile(0.99).Round(time.Millisecond))
-	fmt.Fprintf(cli.Stdout, "gateway: %d KB without drones, %d KB with them: %.1f KB a connection; %d processors\n",
-		empty, full, float64(full-empty)/float64(c.Drones), runtime.GOMAXPROCS(0))
+	each := func(kb int) float64 { return float64(kb-empty) / float64(c.Drones) }
+	fmt.Fprintf(cli.Stdout, "gateway: %d KB without drones; %.1f KB a connection that is idle, %.1f KB with reports; %d processors\n",
+		empty, each(idle), each(full), runtime.GOMAXPROCS(0))
 	return nil
 }
 
