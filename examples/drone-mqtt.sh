@@ -35,7 +35,7 @@ hear() { # a topic and a payload
       if [[ $(jq -r '.revoke // false' <<<"$2") == true ]]; then
         ended+=" $id "
         if [[ $id == "$mission" ]]; then say "gives $id up"; mission=''; fi
-      elif [[ $ended == *" $id "* || $id == "$mission" || $expires < $(date -u +%Y-%m-%dT%H:%M:%SZ) ]]; then
+      elif [[ $ended == *" $id "* || $id == "$mission" || $expires < $(date -u +%FT%TZ) ]] || ! jq -e '.mission.status == "ACTIVE"' <<<"$2" >/dev/null; then
         say "ignores $id: it has ended, is known, or came too late" # a change in flight is not supported
       elif [[ -z $mission ]]; then
         take "$(jq -c .mission <<<"$2")" 0
