@@ -6,8 +6,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"cloud.google.com/go/firestore"
 
 	"github.com/dronefleet/dronefleet/app/webhooks"
 	"github.com/dronefleet/dronefleet/domain"
@@ -33,6 +36,7 @@ func TestSender_LosesNothingOverRestarts(t *testing.T) {
 
 	done := make(chan struct{})
 	var senders sync.WaitGroup
+	var restarted atomic.Int32
 	for range 2 {
 		senders.Go(func() {
 			for n := 0; ; n++ {
@@ -40,6 +44,7 @@ func TestSender_LosesNothingOverRestarts(t *testing.T) {
 				if f.crash(n%2 == 0, last, done); last {
 					return
 				}
+				restarted.Add(1)
 			}
 		})
 	}
@@ -47,12 +52,29 @@ func TestSender_LosesNothingOverRestarts(t *testing.T) {
 	status := []domain.OrderStatus{"", domain.OrderPending, domain.OrderAssigned, domain.OrderPending, domain.OrderAssigned, domain.OrderInDelivery}
 	for first := 0; first < events/steps; first += 100 {
 		for step := 1; step <= steps; step++ {
-			batch := f.clients.Firestore.Batch()
-			for order := first; order < min(first+100, events/steps); order++ {
-				want[event(batch, f.clients.Firestore.Collection("events"), fmt.Sprint("O", order), step, status[step-1], status[step])] = true
+			// The events are spread over the restarts.
+			part := restarts * (first*steps + 100*(step-1)) / events
+			emutest.Eventually(t, "restarts", func() error {
+				if n := int(restarted.Load()); n < part {
+					return fmt.Errorf("%d of %d", n, part)
+				}
+				return nil
+			})
+			var ids []string
+			f.do(f.clients.Firestore.RunTransaction(t.Context(), func(_ context.Context, tx *firestore.Transaction) error {
+				ids = nil // of the attempt that commits
+				for order := first; order < min(first+100, events/steps); order++ {
+					id, err := event(tx, f.clients.Firestore.Collection("events"), fmt.Sprint("O", order), step, status[step-1], status[step])
+					if err != nil {
+						return err
+					}
+					ids = append(ids, id)
+				}
+				return nil
+			}))
+			for _, id := range ids {
+				want[id] = true
 			}
-			_, err := batch.Commit(t.Context())
-			f.do(err)
 		}
 	}
 	emutest.Eventually(t, "every event", func() error {
@@ -86,7 +108,7 @@ func TestSender_LosesNothingOverRestarts(t *testing.T) {
 	if n := target.most.Load(); n > 10 { // of two processes, one of which may not know yet that it lost the lock
 		t.Errorf("%d requests at once", n)
 	}
-	t.Logf("%d events, %d restarts: %d requests, %d of them again", len(want), 2*(restarts/2), len(target.all), len(got)-len(seen))
+	t.Logf("%d events, %d restarts: %d requests, %d of them again", len(want), restarted.Load(), len(target.all), len(got)-len(seen))
 }
 
 // crash runs a sender for a while, or until done is closed if it is the last. A hard crash cuts its
@@ -100,7 +122,7 @@ func (f *fleet) crash(hard, last bool, done <-chan struct{}) {
 	ctx, stop := context.WithCancel(f.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { webhooks.New(f.config(clients)).Run(ctx) })
-	life := time.Duration(300+rand.IntN(1200)) * time.Millisecond
+	life := time.Duration(200+rand.IntN(400)) * time.Millisecond
 	if last {
 		life = time.Hour
 	}

@@ -390,11 +390,11 @@ func TestSender_CostsNothingWithoutWebhooks(t *testing.T) {
 }
 
 // event stores an event of an order as a State Manager does, and returns its document's id.
-func event(batch *firestore.WriteBatch, events *firestore.CollectionRef, order string, revision int, from, to domain.OrderStatus) string {
+func event(tx *firestore.Transaction, events *firestore.CollectionRef, order string, revision int, from, to domain.OrderStatus) (id string, err error) {
 	ref := events.NewDoc()
-	batch.Create(ref, map[string]any{
+	err = tx.Create(ref, map[string]any{
 		"entity": "order", "id": order, "orderId": order, "revision": revision, "from": string(from), "to": string(to), "cause": "TELEMETRY", "time": time.Now(),
 		"state": map[string]any{"priority": "HIGH"},
 	})
-	return ref.ID
+	return ref.ID, err
 }
