@@ -41,7 +41,7 @@ var pings = keepalive.ServerParameters{
 // of drones send little.
 func newGRPC(g Gateway, auth Authenticator, opts ...grpc.ServerOption) *grpc.Server {
 	server := grpc.NewServer(append(opts,
-		grpc.MaxRecvMsgSize(MaxFrame), grpc.ReadBufferSize(1<<10), grpc.WriteBufferSize(1<<10), grpc.HeaderTableSize(0), grpc.SharedWriteBuffer(true),
+		grpc.MaxRecvMsgSize(MaxFrame), grpc.ReadBufferSize(1<<10), grpc.WriteBufferSize(1<<10), grpc.HeaderTableSize(0),
 		grpc.MaxConcurrentStreams(100), grpc.MaxHeaderListSize(16<<10), grpc.ConnectionTimeout(helloWithin),
 		grpc.KeepaliveParams(pings), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)...)
