@@ -10,7 +10,7 @@ tick=${TICK:-1} step=${STEP:-60} # seconds between reports, and metres flown bet
 broker=(-V 5 -h "${MQTT_HOST:-localhost}" -p "${MQTT_PORT:-1883}" -q 1)
 [[ -z ${MQTT_USER:-} ]] || broker+=(-u "$MQTT_USER" -P "${MQTT_PASSWORD:-}")
 json=(-D publish content-type application/json)
-mission='' count=0 route='[]' ended='' resumed='' reached=''
+mission='' count=0 route='[]' ended='' resumed='' reached='' until=''
 
 # The session outlives a disconnection, so that commands wait in the broker.
 exec 3< <(exec mosquitto_sub "${broker[@]}" -i "drone-$drone" -c -x 300 -F '%t %p' -t "fleet/$drone/missions" -t "fleet/$drone/answers")
@@ -23,8 +23,9 @@ say() { printf '%s %s\n' "$drone" "$*" >&2; }
 # send TOPIC JSON succeeds once a gateway's session has the message: PUBACK with reason 0.
 send() { [[ $(mosquitto_pub "${broker[@]}" "${json[@]}" -d -t "fleet/$drone/$1" -m "$2" 2>/dev/null) == *PUBACK*RC:0* ]]; }
 
-take() { # a mission's JSON, and the stops completed
-  mission=$(jq -r .id <<<"$1") route=$(jq -c .route <<<"$1") count=$2 reached=''
+take() { # a mission's JSON, the stops completed, and when the command expires
+  mission=$(jq -r .id <<<"$1") route=$(jq -c .route <<<"$1") count=$2 until=$3 reached=''
+  say "takes $mission with $count stops completed"
 }
 
 hear() { # a topic and a payload
@@ -35,11 +36,13 @@ hear() { # a topic and a payload
       if [[ $(jq -r '.revoke // false' <<<"$2") == true ]]; then
         ended+=" $id "
         if [[ $id == "$mission" ]]; then say "gives $id up"; mission=''; fi
-      elif [[ $ended == *" $id "* || $id == "$mission" || $expires < $(date -u +%FT%TZ) ]] || ! jq -e '.mission.status == "ACTIVE"' <<<"$2" >/dev/null; then
-        say "ignores $id: it has ended, is known, or came too late" # a change in flight is not supported
-      elif [[ -z $mission ]]; then
-        take "$(jq -c .mission <<<"$2")" 0
-        say "takes $id"
+      elif [[ $ended == *" $id "* || $expires < $(date -u +%FT%TZ) ]] || ! jq -e '.mission.status == "ACTIVE"' <<<"$2" >/dev/null; then
+        say "ignores $id: it has ended, or the command came too late"
+      elif [[ $id == "$mission" ]]; then # again, or without stops of an order that was withdrawn
+        [[ ! $expires > $until ]] || take "$(jq -c .mission <<<"$2")" "$count" "$expires"
+      elif [[ -z $mission ]] || ((count >= $(jq 'length - 1' <<<"$route"))); then # also on the way home
+        ended+=" $mission "
+        take "$(jq -c .mission <<<"$2")" 0 "$expires"
       fi ;;
     */answers)
       jq -e .refusal <<<"$2" >/dev/null && say "is refused: $(jq -r '.refusal | .reason + ": " + .text' <<<"$2")"
@@ -47,8 +50,7 @@ hear() { # a topic and a payload
         resumed=yes
         id=$(jq -r '.resume.mission.id // ""' <<<"$2")
         if [[ -n $id && -z $mission && $ended != *" $id "* ]]; then
-          take "$(jq -c .resume.mission <<<"$2")" "$(jq -r '.resume.completedStops // 0' <<<"$2")"
-          say "goes on with $id at stop $count"
+          take "$(jq -c .resume.mission <<<"$2")" "$(jq -r '.resume.completedStops // 0' <<<"$2")" ''
         fi
       fi ;;
   esac
@@ -92,8 +94,5 @@ while :; do
   listen
   [[ -n $resumed ]] || send hello "{\"droneId\": \"$drone\"}" || true # again until it is answered
   [[ -z $mission ]] || fly
-  until send telemetry "$(report)"; do
-    say "keeps its report: no gateway has it"
-    sleep "$tick"
-  done
+  until send telemetry "$(report)"; do say "keeps its report: no gateway has it"; sleep "$tick"; done
 done
