@@ -35,7 +35,8 @@ hear() { # a topic and a payload
       id=$(jq -r .mission.id <<<"$2") expires=$(jq -r '.expiresAt // "9999"' <<<"$2")
       if [[ $(jq -r '.revoke // false' <<<"$2") == true ]]; then
         ended+=" $id "
-        if [[ $id == "$mission" ]]; then say "gives $id up"; mission=''; fi
+        # What is left is the way home.
+        if [[ $id == "$mission" ]]; then say "gives $id up"; mission='' count=0 reached='' route=$(jq -c '.[-1:]' <<<"$route"); fi
       elif [[ $ended == *" $id "* || $expires < $(date -u +%FT%TZ) ]] || ! jq -e '.mission.status == "ACTIVE"' <<<"$2" >/dev/null; then
         say "ignores $id: it has ended, or the command came too late"
       elif [[ $id == "$mission" ]]; then # again, or without stops of an order that was withdrawn
@@ -63,12 +64,12 @@ fly() {
   local to far
   if [[ $reached == yes ]]; then
     reached='' count=$((count + 1))
-    say "has completed stop $count of $mission"
+    say "has completed stop $count of ${mission:-the way home}"
     return
   fi
   to=$(jq -c --argjson n "$count" '.[$n].position // empty' <<<"$route")
   if [[ -z $to ]]; then # the last report has the whole count
-    say "has flown $mission"; ended+=" $mission " mission=''; return
+    say "has flown $mission"; ended+=" $mission " mission='' route='[]'; return
   fi
   read -r lat lon far < <(jq -rn --argjson to "$to" --argjson lat "$lat" --argjson lon "$lon" --argjson step "$step" '
     ($to.lat - $lat) as $y | ($to.lon - $lon) as $x | (111195 * ($y * $y + ($x * ($lat * 0.0174533 | cos)) * ($x * ($lat * 0.0174533 | cos)) | sqrt)) as $far
@@ -78,7 +79,7 @@ fly() {
 
 report() {
   local status=IDLE
-  [[ -z $mission ]] || status=MOVING
+  [[ $route == '[]' ]] || status=MOVING
   jq -cn --arg id "$drone" --arg now "$(date -u +%Y-%m-%dT%H:%M:%S.%NZ)" --argjson lat "$lat" --argjson lon "$lon" --arg status "$status" \
     --arg mission "$mission" --argjson count "$count" \
     '{droneId: $id, timestamp: $now, position: {lat: $lat, lon: $lon}, batteryPercentage: 90, status: $status}
@@ -93,6 +94,6 @@ listen() { # until nothing comes for a tick
 while :; do
   listen
   [[ -n $resumed ]] || send hello "{\"droneId\": \"$drone\"}" || true # again until it is answered
-  [[ -z $mission ]] || fly
+  [[ $route == '[]' ]] || fly
   until send telemetry "$(report)"; do say "keeps its report: no gateway has it"; sleep "$tick"; done
 done
