@@ -14,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/testkit/clitest"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
@@ -27,7 +28,7 @@ func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
 	ctx := t.Context()
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Limits: policy.Limits{TopSpeedKmh: 1e9}}) // the drone does not wait for the time that it flies
 	at := func(km float64) domain.Position { return domain.Position{Lat: 48.85 + km/111, Lon: 2.35} }
 	depot := domain.Depot{ID: "DEPOT", Name: "Depot", Position: at(0)}
 	drone := domain.Drone{ID: "D1", HomeDepotID: depot.ID, Position: at(0), Battery: 100, ConsumptionPerKm: 1}

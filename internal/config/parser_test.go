@@ -169,7 +169,7 @@ once:
 		`siez (file FILE:1): unknown setting; did you mean size?`,
 		`colour (file FILE:6): unknown setting of serve; delete it, or see "serve --help" for the valid ones`,
 		`file FILE:9: "create" is given twice; give it once`,
-		`orders (file FILE:11): unknown setting; delete it, or move it below the command it belongs to (serve, dev, emulators, fleet, run, once, link)`,
+		`orders (file FILE:11): unknown setting; delete it, or move it below the command it belongs to (serve, dev, emulators, fleet, run, once, link, mqtt)`,
 		`interval (flag --interval): "2h0m0s" is out of range; give more than 0s, at most 1h`,
 		`limit (variable DRONEFLEET_LIMIT): "8" cannot be read; give a duration, such as 8s or 1m30s, more than 0s`,
 		`size (flag --size): "many" cannot be read; give a whole number, 1 or more, at most 100`,
