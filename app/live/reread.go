@@ -111,7 +111,7 @@ func (s *session) read(ctx context.Context, kind Kind, ids []string) (err error)
 			found[string(m.ID)] = true
 			show = append(show, func() { s.picture.putMission(m) })
 		})
-	case KindCycle, KindDepot, KindWarehouse, KindLock, KindAlert: // followed whole
+	case KindCycle, KindDepot, KindWarehouse, KindLock, KindAlert, KindRefusal: // followed whole
 	}
 	malformed, is := errors.AsType[*firestoretx.MalformedError](err)
 	if err != nil && !is {
