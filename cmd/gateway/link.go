@@ -46,7 +46,7 @@ type linkCommand struct {
 // drones holds the flags that say how drones prove who they are.
 type drones struct {
 	ClientCA        string                    `help:"File with the authorities that issue drones' certificates, in PEM; empty if drones have none." placeholder:"FILE" type:"path" name:"client-ca"`
-	APIKeys         bool                      `help:"Take API keys of drones, as \"statemanager keys create\" makes them." default:"true" negatable:"" name:"api-keys"`
+	DroneKeys       bool                      `help:"Take API keys of drones, as \"statemanager keys create\" makes them." default:"true" negatable:"" name:"drone-keys"`
 	CertificateRule dronelink.CertificateRule `help:"Where a certificate names its drone: uri: or dns: and a name with {drone} in the place of the id." default:"uri:drone:{drone}" name:"certificate-rule"`
 	OIDCIssuer      string                    `help:"OpenID Connect issuer of drones' tokens; empty if drones have none." placeholder:"URL" name:"oidc-issuer"`
 	OIDCAudience    []string                  `help:"Accepted token audiences." placeholder:"NAME" name:"oidc-audience"`
@@ -77,8 +77,8 @@ func (c *drones) check(r *config.Refuser) {
 		if len(c.OIDCAudience)+len(c.OIDCDrone) > 0 {
 			r.Refuse("oidc-issuer", "is missing, which oidc-audience and oidc-drone require; give it")
 		}
-		if c.ClientCA == "" && !c.APIKeys {
-			r.Refuse("api-keys", "is false, and client-ca and oidc-issuer are missing: no drone could connect; give one")
+		if c.ClientCA == "" && !c.DroneKeys {
+			r.Refuse("drone-keys", "is false, and client-ca and oidc-issuer are missing: no drone could connect; give one")
 		}
 		return
 	}
@@ -99,7 +99,7 @@ func (c *drones) check(r *config.Refuser) {
 // authenticator knows drones as the flags say.
 func (c *drones) authenticator(ctx context.Context, store *firestoretx.Store, clock *simclock.Clock, log *slog.Logger) (a gateway.Authenticator, err error) {
 	a.Now = clock.Now
-	if c.APIKeys {
+	if c.DroneKeys {
 		a.Keys = apikeys.New(apikeys.Config{Store: store, Now: clock.Now, Log: log})
 	}
 	if c.ClientCA != "" {

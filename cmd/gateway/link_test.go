@@ -38,7 +38,7 @@ func TestLink_RefusesWrongSettings(t *testing.T) {
 	t.Parallel()
 	hosts := connect.Config{FirestoreHost: "127.0.0.1:1", PubSubHost: "127.0.0.1:1"}
 	gateway.Refuses(t, hosts, 2, []string{"tls-cert", "--insecure-link"}, "link")
-	gateway.Refuses(t, hosts, 2, []string{"api-keys", "no drone could connect"}, "link", "--insecure-link", "--no-api-keys")
+	gateway.Refuses(t, hosts, 2, []string{"drone-keys", "no drone could connect"}, "link", "--insecure-link", "--no-drone-keys")
 	gateway.Refuses(t, hosts, 2, []string{"client-ca", "needs TLS"}, "link", "--insecure-link", "--client-ca=ca.crt")
 	gateway.Refuses(t, hosts, 2, []string{"certificate-rule", "uri:spiffe"}, "link", "--insecure-link", "--certificate-rule=drone")
 	gateway.Refuses(t, hosts, 1, []string{"--tls-cert"}, "link", "--tls-cert=/does/not/exist", "--tls-key=/does/not/exist")

@@ -44,3 +44,32 @@ func TestMain_ReportsOnlyMisspelledVariables(t *testing.T) {
 		}
 	}
 }
+
+// One environment serves every program, so a variable that several of them read takes the same
+// kind of value in each.
+func TestMain_SharedVariablesTakeTheSameKindOfValue(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `[\\w-]+` \\|[^|]*\\|[^|]*\\|([^|]*)\\| `(DRONEFLEET_\\w+)`")
+	kind := func(values string) string { // "a duration" of "a duration, 0s or more"
+		if values, _, _ = strings.Cut(strings.TrimSpace(values), ","); strings.HasPrefix(values, "a ") || values == "true or false" {
+			return values
+		}
+		return "words" // such as "local or off"
+	}
+	kinds, first := map[string]string{}, map[string]string{}
+	for _, program := range []string{"dronefleet", "gateway", "optimizer", "statemanager"} {
+		table, err := exec.Command(clitest.Program(program).Path(t), "--print-settings").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := row.FindAllStringSubmatch(string(table), -1)
+		if len(rows) < 5 {
+			t.Errorf("%s: read %d settings", program, len(rows))
+		}
+		for _, r := range rows {
+			if before, known := kinds[r[2]]; known && before != kind(r[1]) {
+				t.Errorf("%s takes %s in %s and %s in %s; rename one", r[2], before, first[r[2]], kind(r[1]), program)
+			}
+			kinds[r[2]], first[r[2]] = kind(r[1]), program
+		}
+	}
+}
