@@ -234,9 +234,11 @@ func (x *OptimizerExam) judge(ctx context.Context, b *book, first int, interrupt
 		refused[e.Reason]++ // "" for those applied
 	}
 	for _, e := range entries {
-		if race := slices.Contains(raceReasons, e.Reason); !race || refused[e.Reason]*manyRaces > len(entries) {
-			judgeEntry(b, e)
+		race := slices.Contains(raceReasons, e.Reason)
+		if overtaken(e, ledger) || race && refused[e.Reason]*manyRaces <= len(entries) {
+			continue
 		}
+		judgeEntry(b, e)
 	}
 	if x.cfg.AllowUnfenced {
 		b.tested["O-03"] = false
@@ -256,6 +258,17 @@ func (x *OptimizerExam) judge(ctx context.Context, b *book, first int, interrupt
 		}
 	}
 	return err
+}
+
+// overtaken reports whether a decision lost only to one of another snapshot that was applied after its
+// own, for the same drone or by a later cycle. A correct optimizer cannot know of that.
+func overtaken(e domain.LedgerEntry, ledger []domain.LedgerEntry) bool {
+	return slices.ContainsFunc(ledger, func(other domain.LedgerEntry) bool {
+		if other.Outcome != domain.OutcomeApplied || !other.AppliedAt.After(e.SnapshotTime) || other.SnapshotTime.Equal(e.SnapshotTime) {
+			return false
+		}
+		return e.Reason == "DRONE_NOT_IDLE" && other.DroneID == e.DroneID || e.Reason == "STALE_FENCE" && other.Fence > e.Fence
+	})
 }
 
 // readDecisions judges the messages themselves, and waits until the ledger has their answers.
