@@ -57,8 +57,9 @@ func serve(ctx context.Context, g Gateway, who Identity, c frames) *Refusal {
 	case err := <-failed:
 		var why *Refusal
 		if refused, is := errors.AsType[*Refusal](err); is {
-			refused.Final = true
-			why = refused
+			final := *refused // the session may be sending it
+			final.Final = true
+			why = &final
 		}
 		session.Close(why)
 		<-session.Ended()
