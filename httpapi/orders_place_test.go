@@ -555,6 +555,7 @@ func TestOrders_ServeTheExampleOfAHospital(t *testing.T) {
 		t.Errorf("ordered %q, then %q", first, again)
 	}
 	hospital(0, "change", "4711", "priority=CRITICAL", `the "red" theatre`)
+	hospital(0, "show", strings.TrimSpace(first)) // waits for its document
 	if out := hospital(0, "list", "PENDING"); !strings.Contains(out, `"priority":"CRITICAL"`) || !strings.Contains(out, strings.TrimSpace(first)) {
 		t.Errorf("list %s", out)
 	}
