@@ -72,8 +72,8 @@ func TestLink_RefusesHugeFrames(t *testing.T) {
 	}
 }
 
-// What is no message, or not JSON, or not UTF-8, ends a WebSocket's session with a reason that says
-// what to send.
+// A frame that is not a message, not JSON or not UTF-8 ends the session, with a reason that says what
+// to send.
 func TestLink_RefusesFramesThatAreNotMessages(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -51,7 +51,7 @@ func (s *Server) Serve(listener net.Listener) error {
 	defer serving.Wait()
 	defer h1.Close()
 	defer h2.Close()
-	for {
+	for pause := acceptPause; ; {
 		conn, err := listener.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
@@ -59,14 +59,17 @@ func (s *Server) Serve(listener net.Listener) error {
 		case err != nil:
 			// Too many open files, or a client that is gone already.
 			s.log.Warn("connection not accepted", slog.Any("err", err))
-			time.Sleep(acceptPause)
+			time.Sleep(pause)
+			pause = min(2*pause, time.Second)
 			continue
 		}
+		pause = acceptPause
 		go s.greet(conn, h2, h1)
 	}
 }
 
-// acceptPause follows a connection that could not be accepted.
+// acceptPause follows a connection that could not be accepted; it doubles, to a second, while that
+// goes on.
 const acceptPause = 10 * time.Millisecond
 
 // Close ends the connections once what their sessions have told the drones is sent, or when ctx

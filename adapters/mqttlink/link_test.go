@@ -200,7 +200,7 @@ func (f *fleet) published(t *testing.T) func() []*pubsub.Message {
 	}
 }
 
-// count waits for the reports of so many different times.
+// count waits until reports with want different times have been published.
 func count(t *testing.T, published func() []*pubsub.Message, want int) {
 	t.Helper()
 	emutest.Eventually(t, "reports", func() error {

@@ -74,7 +74,7 @@ func New(cfg Config) *Checker {
 // Check returns the key with a text. The error is an *InvalidError if the key does not count. With
 // any other error it could not be checked now.
 //
-// Cost: 1 RPC and 1 read for each key in CacheFor; a text that is no key's costs a read each time.
+// Cost: 1 RPC and 1 read for each key in CacheFor; an unknown key costs a read each time.
 func (c *Checker) Check(ctx context.Context, text string) (domain.APIKey, error) {
 	if err := checkText(text); err != nil {
 		return domain.APIKey{}, err

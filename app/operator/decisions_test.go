@@ -12,7 +12,7 @@ import (
 )
 
 // F-REL-03: missions, cycles and decisions are listed, and a list as CSV has a header and a row for
-// each entity, whatever its cells contain; what is no row goes elsewhere.
+// each entity, whatever its cells contain; notes and cursors go elsewhere.
 func TestDesk_ListsMissionsCyclesAndDecisions(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()

@@ -96,7 +96,7 @@ func productsOf(warehouses []domain.Warehouse) string {
 	names := slices.Sorted(maps.Keys(products))
 	switch n := len(names); {
 	case n == 0:
-		return "there are no products yet"
+		return "no warehouse has products yet"
 	case n > productsNamed:
 		return fmt.Sprintf("give one of %s or %d others", strings.Join(names[:productsNamed], ", "), n-productsNamed)
 	}

@@ -40,7 +40,7 @@ func TestBarriers_FindWhatNoDroneCanDeliver(t *testing.T) {
 		{"everything", domain.OrderContent{ProductType: "BLUD", Delivery: domain.Position{Lat: 59}, WeightKg: 9, ColdChain: true}, warm,
 			[]string{"no_drone_allowed", "no_compatible_warehouse productType", "over_capacity packageWeightKg", "out_of_range deliveryLocation"}},
 		{"no drone is known", domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 59}, WeightKg: 9}, nil, nil},
-		{"no drone is known, nor the product", domain.OrderContent{ProductType: "BLUD", Delivery: domain.Position{Lat: 59}}, nil, []string{"no_compatible_warehouse"}},
+		{"neither the product nor any drone is known", domain.OrderContent{ProductType: "BLUD", Delivery: domain.Position{Lat: 59}}, nil, []string{"no_compatible_warehouse"}},
 	} {
 		got := Barriers(depots, warehouses, c.drones, domain.Order{ID: "O1", OrderContent: c.order, CreatedAt: registered})
 		if len(got) != len(c.want) {
@@ -53,7 +53,7 @@ func TestBarriers_FindWhatNoDroneCanDeliver(t *testing.T) {
 			}
 		}
 	}
-	if got := productsOf(nil); got != "there are no products yet" {
+	if got := productsOf(nil); got != "no warehouse has products yet" {
 		t.Error(got)
 	}
 }

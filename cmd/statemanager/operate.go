@@ -97,7 +97,7 @@ func inFlags(err error) error {
 
 // output is the flag of every list.
 type output struct {
-	Output string `help:"Form of the list: table, json or csv. What is no row of a CSV goes to standard error." default:"table" enum:"table,json,csv"`
+	Output string `help:"Form of the list: table, json or csv. With csv, notes and cursors go to standard error." default:"table" enum:"table,json,csv"`
 }
 
 // on has a desk print a list in the form that was asked for.
