@@ -796,6 +796,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 
 // F-API-01
 func TestReadiness_NamesEachCheck(t *testing.T) {
+	beside(t)
 	s := serve(t)
 	var report httpapi.Readiness
 	s.get("/readyz", http.StatusServiceUnavailable, &report)

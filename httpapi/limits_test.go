@@ -74,6 +74,7 @@ func TestListener_ClosesConnectionsOfUnfinishedRequests(t *testing.T) {
 
 // F-API-03: requests that reach no handler are answered in JSON too.
 func TestAPI_AnswersEveryErrorWithProblemJSON(t *testing.T) {
+	beside(t)
 	s := serve(t)
 	for name, c := range map[string]struct {
 		request string
@@ -125,6 +126,7 @@ func TestAPI_AnswersEveryErrorWithProblemJSON(t *testing.T) {
 
 // F-API-01
 func TestAPI_RefusesBodiesItCannotUse(t *testing.T) {
+	beside(t)
 	g := newGuarded(t, httpapi.MetricsOpen)
 	operator := g.token(asOperator)
 	path := "/api/v1/orders/O1/hold"

@@ -486,6 +486,7 @@ func TestOrders_SayWhatNobodyCanDeliver(t *testing.T) {
 // F-INT-03, F-INT-04: a requester's stream has its own orders and refusals, and nothing else of the
 // fleet, whatever it asks for.
 func TestOrders_StreamToTheirRequester(t *testing.T) {
+	beside(t)
 	g := newGuarded(t, httpapi.MetricsOpen)
 	g.fleet()
 	g.managed(manager.Config{PlanUnregistered: true})

@@ -195,7 +195,7 @@ func TestAPI_CannotBeFramed(t *testing.T) {
 // F-API-06: a stream ends with its session; a session in use is renewed.
 func TestStream_EndsWithTheSession(t *testing.T) {
 	beside(t)
-	s := newSite(t, identity.SignInConfig{SessionFor: 4 * time.Second, SessionEnd: 6 * time.Second})
+	s := newSite(t, identity.SignInConfig{SessionFor: 2 * time.Second, SessionEnd: 3 * time.Second})
 	cookies := s.signsIn(asViewer)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/stream?kinds=drone", nil)
 	if err != nil {

@@ -145,6 +145,7 @@ func (s *served) answers(path string) []byte {
 // F-API-01: whatever documents say, every list shows the sound ones and names the others, every
 // error names its document, and the live view goes on.
 func TestAPI_AnswersWhateverDocumentsSay(t *testing.T) {
+	beside(t)
 	s := serve(t)
 	s.fleet()
 	s.client = &http.Client{Transport: &http.Transport{}} // the OpenAPI document knows only sound values
@@ -206,6 +207,7 @@ func TestAPI_AnswersWhateverDocumentsSay(t *testing.T) {
 // F-LIVE-01: a delivered order is shown as delivered, even if another one that was closed at the
 // same moment is malformed.
 func TestStream_ShowsWhatEndedBesideAMalformedDocument(t *testing.T) {
+	beside(t)
 	s := serve(t)
 	s.fleet()
 	p := s.watch("/api/v1/stream", "")

@@ -191,6 +191,7 @@ func (s *served) subscriptions() iter.Seq2[string, error] {
 // F-LIVE-01: a stream begins with everything there is and goes on with what changes:
 // documents as they are committed, positions as they are published.
 func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
+	beside(t)
 	s := serve(t)
 	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
 		t.Fatal(err)
@@ -264,6 +265,7 @@ func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
 
 // F-LIVE-01: a cycle shows how its decisions were judged, as soon as they are.
 func TestStream_ShowsWhatCameOfDecisions(t *testing.T) {
+	beside(t)
 	s := serve(t)
 	s.fleet()
 	record := func(id domain.CycleID, began time.Time) {
@@ -287,6 +289,7 @@ func TestStream_ShowsWhatCameOfDecisions(t *testing.T) {
 
 // F-LIVE-01: an order is sent again when it waits for another reason, not for each cycle.
 func TestStream_SendsAnOrderAgainForAnotherReasonOnly(t *testing.T) {
+	beside(t)
 	s := serve(t)
 	s.fleet()
 	p := s.watch("/api/v1/stream?kinds=cycle,order", "")

@@ -95,6 +95,7 @@ func TestAPI_SaysWhyAnOrderWaitsAsTheCommandLineDoes(t *testing.T) {
 // F-OPT-03, F-ORD-05: the API, the stream and the command line know cycles without orders, so they
 // do not report the next order's depot as one without cycles.
 func TestAPI_ShowsCyclesWithoutOrders(t *testing.T) {
+	beside(t)
 	s := serve(t)
 	ctx := t.Context()
 	if err := s.store.Setup(ctx, []domain.Depot{{ID: "DEPOT-1", Position: home}}, nil, nil); err != nil {
