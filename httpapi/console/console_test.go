@@ -282,7 +282,7 @@ func TestConsole_InABrowser(t *testing.T) {
 	t.Run("is worked by keyboard alone", func(t *testing.T) {
 		open(t, ctx, 1)
 		await(t, ctx, fmt.Sprintf(`document.querySelectorAll("#panel tbody tr").length === %d`, drones))
-		js[any](t, ctx, `document.getElementById("canvas").focus(), fleet.map.selected = null, 1`)
+		js[any](t, ctx, `document.getElementById("canvas").focus(), fleet.select(null), 1`)
 		for range 60 {
 			do(t, ctx, chromedp.KeyEvent("\t"))
 			if js[string](t, ctx, `document.activeElement.className`) == "row" {
@@ -290,7 +290,7 @@ func TestConsole_InABrowser(t *testing.T) {
 			}
 		}
 		do(t, ctx, chromedp.KeyEvent("\r"))
-		await(t, ctx, `fleet.map.selected?.kind === "drone" && document.querySelector("#selected h2").textContent.includes(fleet.map.selected.id) && document.querySelectorAll("tr[data-selected]").length === 1`)
+		await(t, ctx, `fleet.model.selected?.kind === "drone" && document.querySelector("#selected h2").textContent.includes(fleet.model.selected.id) && document.querySelectorAll("tr[data-selected]").length === 1`)
 	})
 	t.Run("is worked by mouse", func(t *testing.T) {
 		js[any](t, ctx, `fleet.select(null), fleet.map.fit(), 1`)
@@ -298,7 +298,7 @@ func TestConsole_InABrowser(t *testing.T) {
 			const b = fleet.map.canvas.getBoundingClientRect(), [m] = fleet.store.marks.values(), [x, y] = fleet.map.xy(m.lat, m.lon);
 			r([b.x + x, b.y + y]) }))`)
 		do(t, ctx, chromedp.MouseClickXY(at[0], at[1]))
-		await(t, ctx, `fleet.map.selected !== null && document.querySelector("#selected h2").textContent === fleet.map.selected.kind + " " + fleet.map.selected.id`)
+		await(t, ctx, `fleet.model.selected !== null && document.querySelector("#selected h2").textContent === fleet.model.selected.kind + " " + fleet.model.selected.id`)
 		before := js[float64](t, ctx, `fleet.map.scale`)
 		js[any](t, ctx, `document.getElementById("in").click(), 1`)
 		await(t, ctx, fmt.Sprintf(`fleet.map.scale > %f`, before))
@@ -352,7 +352,7 @@ func TestConsole_InABrowser(t *testing.T) {
 			t.Error("the time line has no mark")
 		}
 		js[any](t, ctx, `[...document.querySelector("#panel .lane").querySelectorAll(".refused")].at(-1).parentElement.dispatchEvent(new MouseEvent("click")), 1`)
-		await(t, ctx, `fleet.map.selected?.id === "REFUSED" && document.querySelector("#selected").textContent.includes("Refused2 order not pending, 1 stale fence")`)
+		await(t, ctx, `fleet.model.selected?.id === "REFUSED" && document.querySelector("#selected").textContent.includes("Refused2 order not pending, 1 stale fence")`)
 		js[any](t, ctx, `fleet.store.delete({kind: "cycle", id: "REFUSED"}), fleet.select(null), 1`)
 	})
 	t.Run("says why an order waits, and what would change", func(t *testing.T) { // F-ORD-06
@@ -412,7 +412,7 @@ func TestConsole_InABrowser(t *testing.T) {
 		if text != hostile || heading != "drone "+hostile || harmed || !fits {
 			t.Errorf("row %q, heading %q, harmed %t, fits %t", text, heading, harmed, fits)
 		}
-		js[any](t, ctx, fmt.Sprintf(`fleet.store.delete({kind: "drone", id: %s}), fleet.map.selected = null, 1`, id))
+		js[any](t, ctx, fmt.Sprintf(`fleet.store.delete({kind: "drone", id: %s}), fleet.select(null), 1`, id))
 	})
 	t.Run("fits every width", func(t *testing.T) {
 		await(t, ctx, `fleet.store.all.mission.size > 0`)

@@ -259,7 +259,7 @@ func TestConsole_Commands(t *testing.T) {
 	accessible(t, ctx, "Ground")
 	shoot(t, ctx, "Command")
 	fill("rotor <b>noise</b>", "")
-	await(t, ctx, `!document.querySelector("dialog") && fleet.store.all.drone.get(fleet.map.selected.id).groundedReason === "rotor <b>noise</b> (by ann@example.org)"`)
+	await(t, ctx, `!document.querySelector("dialog") && fleet.store.all.drone.get(fleet.model.selected.id).groundedReason === "rotor <b>noise</b> (by ann@example.org)"`)
 	press("Story")
 	await(t, ctx, `/OPERATOR|operator/.test(document.getElementById("panel").innerText) && document.getElementById("panel").innerText.includes("rotor <b>noise</b>")`)
 	shoot(t, ctx, "Drone's story")
@@ -268,7 +268,7 @@ func TestConsole_Commands(t *testing.T) {
 	time.Sleep(time.Until(grounded.Add(50 * time.Millisecond)))
 	press("Release")
 	fill("rotor replaced", "")
-	await(t, ctx, `!fleet.store.all.drone.get(fleet.map.selected.id).grounded`)
+	await(t, ctx, `!fleet.store.all.drone.get(fleet.model.selected.id).grounded`)
 
 	await(t, ctx, `[...fleet.store.all.order.values()].some((o) => o.status === "PENDING" || o.status === "ASSIGNED")`)
 	urgent := js[string](t, ctx, `[...fleet.store.all.order.values()].find((o) => o.status === "PENDING" || o.status === "ASSIGNED").id`)
@@ -276,7 +276,7 @@ func TestConsole_Commands(t *testing.T) {
 	press("Priority")
 	accessible(t, ctx, "Priority")
 	fill("massive bleeding", `"CRITICAL"`)
-	await(t, ctx, `fleet.store.all.order.get(fleet.map.selected.id).priority === "CRITICAL"`)
+	await(t, ctx, `fleet.store.all.order.get(fleet.model.selected.id).priority === "CRITICAL"`)
 	// An order that no cycle plans meanwhile is for some drones alone.
 	pin := js[string](t, ctx, `[...fleet.store.all.drone.keys()].sort()[0]`)
 	tooHeavy(t, clients, "O-HELD")
@@ -293,7 +293,7 @@ func TestConsole_Commands(t *testing.T) {
 		accessible(t, ctx, step.verb)
 		shoot(t, ctx, step.verb)
 		fill("for a test", step.choice)
-		await(t, ctx, `!document.querySelector("dialog") && fleet.store.all.order.get(fleet.map.selected.id).`+step.now)
+		await(t, ctx, `!document.querySelector("dialog") && fleet.store.all.order.get(fleet.model.selected.id).`+step.now)
 	}
 	press("Pin")
 	fill("x", `"NOBODY"`)
@@ -343,7 +343,7 @@ func TestConsole_Commands(t *testing.T) {
 		document.getElementById("then").value = new Date(at - at.getTimezoneOffset() * 60e3).toISOString().slice(0, 19);
 		document.getElementById("go").click(); return 1 })()`, grounded.UnixMilli()))
 	await(t, ctx, `document.getElementById("state").textContent.startsWith("Past: the fleet as it was at") && document.documentElement.dataset.past === "all"`)
-	selects("drone", js[string](t, ctx, `[...fleet.map.store.all.drone.values()].find((d) => d.grounded).id`))
+	selects("drone", js[string](t, ctx, `[...fleet.store.all.drone.values()].find((d) => d.grounded).id`))
 	if got := js[string](t, ctx, `[...document.querySelectorAll(".actions button")].map((b) => b.textContent).join()`); got != "Story" {
 		t.Errorf("the past offers %s", got)
 	}
@@ -351,7 +351,7 @@ func TestConsole_Commands(t *testing.T) {
 	js[any](t, ctx, `document.getElementById("then").value = "2020-01-01T00:00:00", document.getElementById("go").click(), 1`)
 	await(t, ctx, `document.getElementById("said").textContent.includes("Firestore keeps an hour")`)
 	js[any](t, ctx, `document.getElementById("live").click(), 1`)
-	await(t, ctx, `document.getElementById("state").textContent === "Live" && fleet.map.store === fleet.store`)
+	await(t, ctx, `document.getElementById("state").textContent === "Live" && fleet.store === fleet.live`)
 
 	do(t, ctx, chromedp.Navigate(bob))
 	await(t, ctx, fmt.Sprintf(`fleet.map.drawn === %d && document.getElementById("who").textContent === "subject bob"`, drones))

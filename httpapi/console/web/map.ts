@@ -1,9 +1,11 @@
 import { BaseMap } from "./basemap";
-import { byId, clock, set } from "./dom";
+import { set } from "./dom";
+import type { Page } from "./page";
 import { marne, ring, seine } from "./paris";
 import { Layer, type Shape } from "./sprites";
 import { open, time, type Store } from "./store";
 import type { Key, Order, Place } from "./types";
+import { clock } from "./words";
 
 // Shape and colour by status. The shape alone tells statuses apart. Colours are variables
 // of the style sheet.
@@ -19,25 +21,23 @@ const clusterAt = 400; // drones in sight from which crowds are drawn as numbers
 const clusterZoom = 3000; // ...at fewer pixels than this a degree
 const clusterAlways = 10000; // or from which they are in any case: more take too long to draw
 const cell = 56; // pixels of a crowd
+const card = 310; // pixels at the right that the selection's facts cover
 
 const troubled = new Set(["PROBLEM", "EMERGENCY"]);
 
 // Sight is a drone as it is drawn.
 interface Sight { id: string; lat: number; lon: number; status: string; heading: number; at: number }
 
-export interface Frame { at: number; ids: string[]; places: Float32Array; statuses: string[] }
+// Parts are the elements that the map draws on: two canvases, the drones' above, and a scale.
+export interface Parts { canvas: HTMLCanvasElement; drones: HTMLCanvasElement; scale: HTMLElement; length: HTMLElement }
 
-// Map draws the fleet on a canvas.
+// FleetMap draws the fleet on a canvas.
 export class FleetMap {
-  readonly canvas = byId<HTMLCanvasElement>("canvas");
+  readonly canvas: HTMLCanvasElement;
   drawn = 0; // drones in the last picture, crowds included
   readonly took: number[] = []; // ms of the latest pictures
-  following = false;
-  selected: Key | null = null;
-  shows: ((id: string) => boolean) | null = null; // null for all
-  past: Frame | null = null;
-  private g = this.canvas.getContext("2d")!;
-  private drones = new Layer(byId<HTMLCanvasElement>("drones")); // above the canvas
+  private g: CanvasRenderingContext2D;
+  private drones: Layer;
   private below = new BaseMap(() => this.redraw());
   private xs = new Float32Array(0); // of the drones in sight, so that a picture makes no garbage
   private ys = new Float32Array(0);
@@ -52,12 +52,19 @@ export class FleetMap {
   private due = false;
   private colours: Record<string, string> = {};
 
-  constructor(public store: Store, private select: (k: Key | null) => void) {
+  constructor(private parts: Parts, private page: Page) {
+    this.canvas = parts.canvas;
+    this.g = this.canvas.getContext("2d")!;
+    this.drones = new Layer(parts.drones);
     new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement!);
     this.resize();
     this.restyle();
     this.listen();
   }
+
+  private get store(): Store { return this.page.store; }
+
+  private get selected(): Key | null { return this.page.model.selected; }
 
   restyle(): void {
     const style = getComputedStyle(document.documentElement);
@@ -103,7 +110,7 @@ export class FleetMap {
     if (s > n || !this.width) return;
     const [left, top] = this.xy(n, w), [right, bottom] = this.xy(s, e);
     if (this.fitted && left >= 0 && top >= 0 && right <= this.width && bottom <= this.height) return;
-    const box = byId("selected"), covered = box.hidden || this.width < 700 ? 0 : box.offsetWidth; // at the right
+    const covered = !this.selected || this.width < 700 ? 0 : card;
     this.lat = (s + n) / 2;
     this.scale = Math.min(40000, 0.85 * Math.min((this.width - covered) / Math.max(e - w, 0.01), this.height * this.squeeze() / Math.max(n - s, 0.01)));
     this.lon = (w + e) / 2 + covered / 2 / this.scale;
@@ -157,14 +164,14 @@ export class FleetMap {
       this.pan(-dx, -dy);
     });
     c.addEventListener("pointerup", (e) => {
-      if (from && !from.moved) this.select(this.nearest(e.offsetX, e.offsetY));
+      if (from && !from.moved) this.page.select(this.nearest(e.offsetX, e.offsetY));
       from = null;
     });
     c.addEventListener("pointercancel", () => { from = null; });
     c.addEventListener("wheel", (e) => { e.preventDefault(); this.zoom(Math.exp(-e.deltaY / 400), e.offsetX, e.offsetY); }, { passive: false });
     const keys: Record<string, () => void> = {
       ArrowLeft: () => this.pan(-60, 0), ArrowRight: () => this.pan(60, 0), ArrowUp: () => this.pan(0, -60), ArrowDown: () => this.pan(0, 60),
-      "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5), "0": () => this.fit(), Escape: () => this.select(null),
+      "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5), "0": () => this.fit(), Escape: () => this.page.select(null),
     };
     c.addEventListener("keydown", (e) => {
       if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key]) return;
@@ -177,7 +184,7 @@ export class FleetMap {
     let best: Key | null = null, least = 18;
     const look = (kind: Key["kind"], id: string, p: Place) => {
       const [px, py] = this.xy(p.lat, p.lon), far = Math.hypot(px - x, py - y);
-      if (far < least && (this.shows?.(id) ?? true)) { least = far; best = { kind, id }; }
+      if (far < least && (this.page.filter?.matches(kind, id) ?? true)) { least = far; best = { kind, id }; }
     };
     for (const m of this.store.marks.values()) look("drone", m.id, m);
     for (const o of this.store.all.order.values()) if (open(o)) look("order", o.id, o.deliveryLocation);
@@ -189,7 +196,7 @@ export class FleetMap {
   private draw(): void {
     if (!this.moved) this.frame();
     const { g, colours, store } = this, ratio = window.devicePixelRatio || 1;
-    if (this.following && this.selected?.kind === "drone") {
+    if (this.page.model.following && this.selected?.kind === "drone") {
       const m = store.marks.get(this.selected.id);
       if (m) { this.lat = m.lat; this.lon = m.lon; this.moved = true; }
     }
@@ -200,7 +207,7 @@ export class FleetMap {
     g.font = "12px system-ui, sans-serif";
     g.textBaseline = "middle";
     this.drawHospitals();
-    if (!this.past) {
+    if (!this.page.model.frame) {
       this.drawRoutes();
       this.drawOrders();
     }
@@ -301,9 +308,9 @@ export class FleetMap {
   // drawOrders marks where open orders go: colour and size by priority, and a ring that
   // empties with the time left.
   private drawOrders(): void {
-    const g = this.g, now = this.store.now(), tau = 2 * Math.PI;
+    const g = this.g, now = this.store.now(), filter = this.page.filter, tau = 2 * Math.PI;
     for (const o of this.store.all.order.values()) {
-      if (!open(o) || this.shows?.(o.id) === false) continue;
+      if (!open(o) || filter?.matches("order", o.id) === false) continue;
       const [x, y] = this.xy(o.deliveryLocation.lat, o.deliveryLocation.lon);
       if (x < -20 || y < -20 || x > this.width + 20 || y > this.height + 20) continue;
       const r = o.priority === "CRITICAL" ? 9 : 6, left = share(o, now);
@@ -336,8 +343,8 @@ export class FleetMap {
   }
 
   private *seen(): Iterable<Sight> {
-    if (!this.past) { yield* this.store.marks.values(); return; }
-    const p = this.past;
+    const p = this.page.model.frame;
+    if (!p) { yield* this.store.marks.values(); return; }
     for (let i = 0; i < p.ids.length; i++) {
       yield { id: p.ids[i], lat: p.places[2 * i], lon: p.places[2 * i + 1], status: p.statuses[i], heading: 0, at: p.at };
     }
@@ -345,13 +352,13 @@ export class FleetMap {
 
   // drawDrones draws each drone, those in trouble above the others, or crowds as numbers.
   private drawDrones(): void {
-    const all = this.past ? this.past.ids.length : this.store.marks.size;
+    const all = this.page.model.frame?.ids.length ?? this.store.marks.size, filter = this.page.filter;
     if (this.xs.length < all) { this.xs = new Float32Array(2 * all); this.ys = new Float32Array(2 * all); }
-    const { xs, ys, sight, shows, scale, width, height } = this, stretch = scale / this.squeeze();
+    const { xs, ys, sight, scale, width, height } = this, stretch = scale / this.squeeze();
     let count = 0;
     this.drawn = 0;
     for (const m of this.seen()) {
-      if (shows?.(m.id) === false) continue;
+      if (filter?.matches("drone", m.id) === false) continue;
       this.drawn++;
       const x = width / 2 + (m.lon - this.lon) * scale, y = height / 2 - (m.lat - this.lat) * stretch;
       if (x < -10 || y < -10 || x > width + 10 || y > height + 10) continue;
@@ -361,7 +368,7 @@ export class FleetMap {
     }
     sight.length = count; // those that are gone can be forgotten
     this.drones.clear();
-    const m = this.selected?.kind === "drone" && !this.past ? this.store.marks.get(this.selected.id) : undefined;
+    const m = this.selected?.kind === "drone" && !this.page.model.frame ? this.store.marks.get(this.selected.id) : undefined;
     if (m) this.line(m.trail, this.colours.faint, 2);
     if (count > clusterAt && (scale < clusterZoom || count > clusterAlways)) this.drawCrowds(count);
     else {
@@ -373,7 +380,7 @@ export class FleetMap {
 
   // drawShapes draws the drones in sight that are in trouble, or those that are not.
   private drawShapes(count: number, trouble: boolean): void {
-    const now = this.past ? this.past.at : this.store.now(), known = new Map<string, number>(), { sight, xs, ys, drones } = this;
+    const now = this.page.model.frame?.at ?? this.store.now(), known = new Map<string, number>(), { sight, xs, ys, drones } = this;
     for (let i = 0; i < count; i++) {
       const m = sight[i];
       if (troubled.has(m.status) !== trouble) continue;
@@ -408,8 +415,8 @@ export class FleetMap {
   private drawScale(): void {
     const metres = 111320 * this.squeeze() / this.scale; // a pixel
     const most = metres * 120, power = 10 ** Math.floor(Math.log10(most)), n = [5, 2, 1].find((k) => k * power <= most)! * power;
-    byId("scale").style.width = `${n / metres}px`;
-    set(byId("length"), n < 1000 ? `${n} m` : `${n / 1000} km`);
+    this.parts.scale.style.width = `${n / metres}px`;
+    set(this.parts.length, n < 1000 ? `${n} m` : `${n / 1000} km`);
   }
 }
 

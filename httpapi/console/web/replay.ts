@@ -1,5 +1,7 @@
-import type { Frame } from "./map";
 import type { Store } from "./store";
+
+// Frame is where the drones were at a moment.
+export interface Frame { at: number; ids: string[]; places: Float32Array; statuses: string[] }
 
 const hour = 3600e3; // ms
 const most = 4e6; // drones in all frames: about 100 MB with their strings shared

@@ -1,5 +1,5 @@
-import { clock, plain } from "./dom";
 import type { Drone, Entities, Key, Kind, Mission, Order, Place, Position, Upsert, Waypoint } from "./types";
+import { clock, plain } from "./words";
 
 const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse", "lock", "alert"];
 

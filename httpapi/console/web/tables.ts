@@ -1,13 +1,11 @@
-import { button, byId, clock, el, plain, set, setIds, span } from "./dom";
 import { open, standing, stopText, time, type Store } from "./store";
-import type { Alert, Cycle, Drone, Entities, Key, Mission, Order } from "./types";
-
-const most = 200; // rows; more make a page slow, and nobody reads them
+import type { Alert, Cycle, Drone, Entities, Mission, Order } from "./types";
+import { clock, plain, span } from "./words";
 
 // Methods, so that a table of some entities is a table of entities.
 // A column of ids has one a line.
 interface Column<T> { name: string; text(t: T, s: Store): string; ids?: true }
-interface Table<T> { kind: "drone" | "order" | "mission" | "alert" | "cycle"; columns: Column<T>[]; rows(s: Store): T[]; tone?(t: T, s: Store): string }
+export interface Table<T> { kind: "drone" | "order" | "mission" | "alert" | "cycle"; columns: Column<T>[]; rows(s: Store): T[]; tone?(t: T, s: Store): string }
 
 const rank: Record<string, number> = { EMERGENCY: 0, PROBLEM: 1, UNKNOWN: 2, DELIVERING: 3, MOVING: 4, RESERVED: 5, IDLE: 6, CHARGING: 7 };
 
@@ -112,57 +110,3 @@ export function notServed(c: Cycle): string {
 export function urgent(a: Alert): boolean { return a.kind.startsWith("CRITICAL"); }
 
 export const tables = { order: orders, drone: drones, mission: missions, alert: alerts, cycle: cycles } as { [K in "order" | "drone" | "mission" | "alert" | "cycle"]: Table<Entities[K]> };
-
-// TableView shows one table and keeps its rows' elements, so that focus and reading
-// position survive a change.
-export class TableView {
-  readonly root = el("div");
-  private body = el("tbody");
-  private note = el("p", "", { class: "note" });
-  private rows = new Map<string, HTMLTableRowElement>();
-
-  constructor(private kind: keyof typeof tables, caption: string, private select: (k: Key) => void) {
-    const table = el("table"), head = el("tr");
-    table.append(el("caption", caption));
-    for (const c of tables[kind].columns) head.append(el("th", c.name, { scope: "col" }));
-    const thead = el("thead");
-    thead.append(head);
-    table.append(thead, this.body);
-    const scroller = el("div", "", { class: "scroll" });
-    scroller.append(table);
-    this.root.append(scroller, this.note);
-  }
-
-  update(s: Store, selected: Key | null): void {
-    const t = tables[this.kind] as Table<{ id: string }>, find = byId<HTMLInputElement>("find").value.trim().toLowerCase();
-    const texts = (row: { id: string }) => t.columns.map((c) => c.text(row, s));
-    const all = t.rows(s).filter((row) => !find || [row.id, ...texts(row)].some((text) => text.toLowerCase().includes(find)));
-    const focus = document.activeElement as HTMLElement | null, kept = new Set<string>();
-    all.slice(0, most).forEach((row, i) => {
-      kept.add(row.id);
-      let tr = this.rows.get(row.id);
-      if (!tr) this.rows.set(row.id, (tr = this.make(row.id, t.columns.length)));
-      texts(row).forEach((text, n) => {
-        const cell = n ? tr.cells[n] : (tr.cells[0].firstElementChild as HTMLElement);
-        if (t.columns[n].ids) setIds(cell, text); else set(cell, text);
-      });
-      const tone = t.tone?.(row, s) ?? "", on = selected?.kind === t.kind && selected.id === row.id;
-      if (tr.className !== tone) tr.className = tone;
-      tr.cells[0].firstElementChild!.setAttribute("aria-pressed", String(on));
-      tr.toggleAttribute("data-selected", on);
-      if (this.body.children[i] !== tr) this.body.insertBefore(tr, this.body.children[i] ?? null);
-    });
-    for (const [id, tr] of this.rows) if (!kept.has(id)) { tr.remove(); this.rows.delete(id); }
-    if (focus && focus !== document.activeElement && focus.isConnected) focus.focus({ preventScroll: true });
-    set(this.note, all.length > most ? `The first ${most} of ${all.length}. Use Find to see others.` : all.length ? `${all.length} in all.` : find ? "Nothing matches." : "None.");
-  }
-
-  private make(id: string, columns: number): HTMLTableRowElement {
-    const tr = el("tr"), first = el("th", "", { scope: "row" }), act = () => this.select({ kind: this.kind, id });
-    first.append(button("", act, { class: "row", dir: "auto" }));
-    tr.append(first);
-    for (let i = 1; i < columns; i++) tr.append(el("td", "", { dir: "auto" }));
-    tr.addEventListener("click", (e) => { if (!(e.target instanceof HTMLButtonElement)) act(); });
-    return tr;
-  }
-}

@@ -1,6 +1,5 @@
-import { button, el, plain } from "./dom";
-import { ask, pathOf } from "./session";
-import { open, time, type Store } from "./store";
+import { pathOf } from "./session";
+import { open, type Store } from "./store";
 import type { Alert, Key } from "./types";
 
 // Verb is something that an operator may do.
@@ -47,47 +46,4 @@ export function verbsFor(s: Store, k: Key, may: string[]): Verb[] {
 
 export function acknowledge(a: Alert): Verb {
   return { name: "Acknowledge", about: a.text, path: "alerts/acknowledge", says: "It stays listed, and is no longer announced.", fields: { id: a.id } };
-}
-
-// confirm asks for a reason and sends a command. What the server refuses is shown in its
-// words, and can be corrected.
-export function confirm(v: Verb, done: (said: string) => void): void {
-  const box = el("dialog", "", { "aria-labelledby": "verb" }), form = el("form"), wrong = el("p", "", { role: "alert", class: "wrong", dir: "auto" });
-  const reason = el("input", "", { required: "", maxlength: "200", autocomplete: "off" }), send = el("button", v.name, { type: "submit", class: "primary" });
-  const labelled = (text: string, field: HTMLElement) => { const l = el("label", text); l.append(field); return l; };
-  form.append(el("h2", `${v.name}: ${v.about}`, { id: "verb", dir: "auto" }), el("p", v.says));
-  let choice: HTMLInputElement | HTMLSelectElement | undefined;
-  if (v.choice?.values) {
-    choice = el("select");
-    for (const value of v.choice.values) choice.append(el("option", v.choice.name === "droneId" ? value : plain(value), { value }));
-    choice.value = v.choice.value;
-  } else if (v.choice?.suggest) {
-    choice = el("input", "", { type: "text", list: "suggested", required: "", maxlength: "128", autocomplete: "off", spellcheck: "false" });
-    choice.value = v.choice.value;
-    const list = el("datalist", "", { id: "suggested" });
-    for (const value of v.choice.suggest) list.append(el("option", "", { value }));
-    form.append(list);
-  } else if (v.choice) {
-    choice = el("input", "", { type: "datetime-local", step: "1", required: "" });
-    const at = time(v.choice.value);
-    if (!isNaN(at)) choice.value = new Date(at - new Date(at).getTimezoneOffset() * 60e3).toISOString().slice(0, 19);
-  }
-  if (choice) form.append(labelled(v.choice!.label, choice));
-  const buttons = el("div", "", { class: "buttons" });
-  buttons.append(button("Cancel", () => box.close()), send);
-  form.append(labelled("Reason, for the audit", reason), wrong, buttons);
-  box.append(form);
-  box.addEventListener("close", () => box.remove());
-  form.addEventListener("submit", (e) => {
-    e.preventDefault();
-    const body: Record<string, string> = { ...v.fields, reason: reason.value };
-    if (choice) body[v.choice!.name] = v.choice!.values || v.choice!.suggest ? choice.value.trim() : new Date(choice.value).toISOString();
-    send.disabled = true;
-    wrong.textContent = "";
-    ask(v.path, body).then(() => { box.close(); done(`${v.name}: done`); },
-      (err: Error) => { wrong.textContent = err.message; }).finally(() => { send.disabled = false; });
-  });
-  document.body.append(box);
-  box.showModal();
-  (choice ?? reason).focus();
 }

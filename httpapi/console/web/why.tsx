@@ -1,6 +1,9 @@
-import { button, clock, el, grid, plain } from "./dom";
+import type { ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { Grid } from "./grid";
 import { ask, pathOf } from "./session";
 import { time } from "./store";
+import { clock, plain } from "./words";
 
 interface Fate { droneId?: string; missionId?: string; arrival?: string; lateMinutes: number; reason?: string; drones?: string }
 interface Candidate { droneId: string; doing: string; km: number; arrival: string; joinArrival?: string; joinMinutes?: number; lacks: string[] }
@@ -16,35 +19,41 @@ const changes: Record<string, string> = {
   "": "as it was", "addDrones=1": "with one more drone at the depot", "addDrones=3": "with three more", "addSlots=3": "with three more charging slots", "dropReserve=true": "with no drone kept for CRITICAL orders",
 };
 
-// whyButton shows, below it, why an order waits or was late, and what else would have changed.
-export function whyButton(order: string): HTMLElement {
-  const box = el("div", "", { class: "why" }), bar = el("div", "", { class: "buttons" }), answer = el("div", "", { role: "status" });
-  const choice = el("select", "", { "aria-label": "What if" });
-  for (const [value, text] of Object.entries(changes)) choice.append(el("option", text, { value }));
-  bar.append(button("Why?", () => void tell(order, choice.value, answer)), choice);
-  box.append(bar, answer);
-  return box;
+// Why says on demand why an order waits or was late, and what else would have changed.
+export function Why({ order }: { order: string }) {
+  const choice = useRef<HTMLSelectElement>(null), [answer, setAnswer] = useState<ComponentChildren>(null);
+  const tell = async () => {
+    const query = choice.current!.value;
+    setAnswer(<p class="note">Planning that moment again…</p>);
+    try {
+      setAnswer(explained(await ask<Explanation>(pathOf("order", order, "explanation") + (query && "?" + query)), query));
+    } catch (err) {
+      setAnswer(<p dir="auto">It cannot be explained: {(err as Error).message}</p>);
+    }
+  };
+  return <div class="why">
+    <div class="buttons">
+      <button type="button" onClick={() => void tell()}>Why?</button>
+      <select ref={choice} aria-label="What if">{Object.entries(changes).map(([value, text]) => <option value={value}>{text}</option>)}</select>
+    </div>
+    <div role="status">{answer}</div>
+  </div>;
 }
 
-async function tell(order: string, query: string, answer: HTMLElement): Promise<void> {
-  answer.replaceChildren(el("p", "Planning that moment again…", { class: "note" }));
-  const lines: (string | HTMLElement)[] = [];
-  try {
-    const x = await ask<Explanation>(pathOf("order", order, "explanation") + (query && "?" + query));
-    lines.push(`As of ${clock(time(x.readTime))}: ${x.outcome}.`);
-    if (x.recorded) lines.push(`Cycle ${x.recordedByCycle} recorded: ${x.recorded}.`);
-    if (!x.why) lines.push("Only orders that are pending and not held are planned.");
-    else {
-      lines.push(`A new plan of that moment: ${fate(x.why.plan)}.`);
-      if (x.why.whatIf) lines.push(`And ${changes[query]}: ${fate(x.why.whatIf.plan)}.`, ...others(x.why.whatIf));
-      if (x.why.instead) lines.push(`With the first drone that lacks nothing: ${fate(x.why.instead.plan)}.`, ...others(x.why.instead));
-      lines.push(grid("The nearest drones, each with a flight for this order alone", ["Drone", "Doing", "km", "Arrives", "Lacks"], x.why.nearest.map((c) =>
-        [c.droneId, c.doing, c.km.toFixed(1), clock(time(c.arrival)), lacks(c)])));
-    }
-  } catch (err) {
-    lines.push(`It cannot be explained: ${(err as Error).message}`);
+function explained(x: Explanation, query: string): ComponentChildren {
+  const lines = [`As of ${clock(time(x.readTime))}: ${x.outcome}.`], why = x.why;
+  if (x.recorded) lines.push(`Cycle ${x.recordedByCycle} recorded: ${x.recorded}.`);
+  if (!why) lines.push("Only orders that are pending and not held are planned.");
+  else {
+    lines.push(`A new plan of that moment: ${fate(why.plan)}.`);
+    if (why.whatIf) lines.push(`And ${changes[query]}: ${fate(why.whatIf.plan)}.`, ...others(why.whatIf));
+    if (why.instead) lines.push(`With the first drone that lacks nothing: ${fate(why.instead.plan)}.`, ...others(why.instead));
   }
-  answer.replaceChildren(...lines.map((l) => typeof l === "string" ? el("p", l, { dir: "auto" }) : l));
+  return <>
+    {lines.map((line) => <p dir="auto">{line}</p>)}
+    {why && <Grid caption="The nearest drones, each with a flight for this order alone" columns={["Drone", "Doing", "km", "Arrives", "Lacks"]}
+      rows={why.nearest.map((c) => [c.droneId, c.doing, c.km.toFixed(1), clock(time(c.arrival)), lacks(c)])} />}
+  </>;
 }
 
 function lacks(c: Candidate): string {

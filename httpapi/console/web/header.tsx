@@ -1,0 +1,24 @@
+import type { Props } from "./app";
+import { clock, span } from "./words";
+
+const states = { connecting: "Connecting", live: "Live", lost: "Connection lost: what you see is old. Trying again", refused: "The State Manager does not answer, or refuses this browser. Trying again" };
+
+// Header says how old the picture is, whatever happens to the connection, and who looks at it.
+export function Header({ p }: Props) {
+  const m = p.model, stream = p.stream;
+  const state = m.past ? `Past: the fleet as it was at ${clock(m.past.now())}` : m.frame ? "Past: this is a replay" :
+    stream.state === "live" && stream.delay > 0 ? `The State Manager has had no answer from its store for ${span(stream.delay)}` : states[stream.state];
+  const signOut = () => { fetch("/signout", { method: "POST" }).then(() => location.reload(), () => p.say("Not signed out: the State Manager does not answer.")); };
+  return <header>
+    <h1>DroneFleet</h1>
+    <p id="state" role="status">{state}</p>
+    <p id="age">{p.live.all.drone.size || stream.state === "live" ? `heard ${span(performance.now() - stream.heard)} ago` : ""}</p>
+    <label class="find">Find <input id="find" type="search" maxLength={128} autocomplete="off" spellcheck={false} value={m.find} onInput={(e) => p.find(e.currentTarget.value)} /></label>
+    <p id="said" role="status">{m.said}</p>
+    <p id="who">{m.who?.name}</p>
+    <a id="signin" href="/signin" hidden={!m.mustSignIn}>Sign in</a>
+    <button id="signout" type="button" hidden={m.who?.method !== "session"} onClick={signOut}>Sign out</button>
+    <button id="sound" type="button" aria-pressed={m.sound} onClick={() => m.set({ sound: !m.sound })}>Sound</button>
+    <button id="theme" type="button" onClick={() => p.theme(p.dark ? "light" : "dark")}>Theme</button>
+  </header>;
+}

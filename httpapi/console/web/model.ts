@@ -1,0 +1,76 @@
+import type { Frame } from "./replay";
+import type { Session } from "./session";
+import type { Store } from "./store";
+import type { Key, Kind } from "./types";
+import type { Verb } from "./verbs";
+
+export const views = ["Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story"] as const;
+export type ViewName = (typeof views)[number];
+export type Theme = "" | "light" | "dark"; // "" follows the browser
+
+type Patch = Partial<Omit<Model, "set" | "address" | "restore">>;
+
+// Model is what the page shows of the fleet, and how. The address and the history of the
+// browser follow it, so that a page can be sent to somebody and Back works.
+export class Model {
+  view: ViewName = "Orders";
+  selected: Key | null = null;
+  following = false; // the selection stays in the middle of the map
+  find = "";
+  past: Store | null = null; // the fleet at a past moment
+  frame: Frame | null = null; // of the replay
+  theme: Theme = "";
+  sound = false;
+  verb: Verb | null = null; // asked about in the dialog
+  said = ""; // what became of the last command
+  who: Session | null = null;
+  mustSignIn = false;
+  restoring = false; // what an address says: no step of the history
+  private known = ""; // the last address
+
+  constructor(private changed: () => void) {
+    this.theme = (localStorage.getItem("theme") ?? "") as Theme;
+  }
+
+  // set changes some of it and shows the page anew. What a person may want to come back to is
+  // a step of the history.
+  set(patch: Patch): void {
+    const step = !this.restoring && ["view", "selected", "past"].some((name) => name in patch);
+    Object.assign(this, patch);
+    if (patch.theme !== undefined) localStorage.setItem("theme", patch.theme);
+    const address = this.address();
+    if (address !== this.known) {
+      this.known = address;
+      history[step ? "pushState" : "replaceState"](null, "", location.pathname + location.search + address);
+    }
+    this.changed();
+  }
+
+  // address is the part of the page's address after #, which no server sees; "" at the start.
+  address(): string {
+    const q = new URLSearchParams();
+    if (this.view !== "Orders") q.set("view", this.view);
+    if (this.selected) q.set(this.selected.kind, this.selected.id);
+    if (this.find) q.set("find", this.find);
+    if (this.following) q.set("follow", "");
+    if (this.past) q.set("at", new Date(this.past.now()).toISOString());
+    const text = q.toString();
+    return text && "#" + text;
+  }
+
+  // restore takes over what an address says, except for the past moment in Unix ms, which it
+  // returns: that has to be asked for.
+  restore(address: string): number | null {
+    const q = new URLSearchParams(address.slice(1)), kind = kinds.find((k) => q.has(k)), at = Date.parse(q.get("at") ?? "");
+    this.known = address;
+    this.restoring = true;
+    this.view = views.find((v) => v === q.get("view")) ?? "Orders";
+    this.selected = kind ? { kind, id: q.get(kind)! } : null;
+    this.find = q.get("find") ?? "";
+    this.following = q.has("follow");
+    this.frame = null;
+    return isNaN(at) ? null : at;
+  }
+}
+
+const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse", "alert"];
