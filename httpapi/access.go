@@ -51,7 +51,7 @@ func (a *API) rejecting(err error) http.Handler {
 
 // admit identifies the caller and checks its role.
 func (a *API) admit(e endpoint, w http.ResponseWriter, r *http.Request) (identity.Caller, error) {
-	open := a.access.open() && a.keyOf(r) == ""
+	open := a.access.open() && a.access.Local == "" && a.keyOf(r) == ""
 	switch {
 	case e.path == healthPath:
 		return identity.Anybody(), nil
@@ -77,7 +77,7 @@ func (a *API) admit(e endpoint, w http.ResponseWriter, r *http.Request) (identit
 		return identity.Caller{}, err
 	}
 	if caller.Method != identity.Token && caller.Method != identity.Key { // the browser adds the credentials, whatever page asks
-		if err := cmp.Or(a.checkOrigin(r), a.checkPage(r)); err != nil {
+		if err := cmp.Or(a.checkOrigin(r), a.checkPage(r), checkLocal(r, caller)); err != nil {
 			return identity.Caller{}, err
 		}
 	}
@@ -89,6 +89,15 @@ func (a *API) admit(e endpoint, w http.ResponseWriter, r *http.Request) (identit
 	return caller, nil
 }
 
+// checkLocal refuses changes by the user of this machine that no page has sent: a script must say
+// who it is.
+func checkLocal(r *http.Request, caller identity.Caller) error {
+	if caller.Method != identity.Local || isSafe(r.Method) || r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" {
+		return nil // checkOrigin has judged what a browser says
+	}
+	return problem(http.StatusForbidden, "only the console makes changes without credentials; send an operator's API key")
+}
+
 // identify verifies the credentials of a request: an API key, the proxy's, a token, or a
 // session, which is renewed when that is due. An assertion of the proxy comes before a token,
 // because the header Authorization may be meant for the proxy; a key cannot be.
@@ -96,6 +105,9 @@ func (a *API) identify(w http.ResponseWriter, r *http.Request) (identity.Caller,
 	if key := a.keyOf(r); key != "" {
 		k, err := a.keys.Check(r.Context(), key)
 		return identity.OfKey(k, func(ctx context.Context) error { return a.keys.Recheck(ctx, k) }), err
+	}
+	if a.access.Local != "" && a.access.open() {
+		return identity.OfMachine(a.access.Local), nil
 	}
 	if assertions := r.Header.Values(assertion); a.access.IAP != nil && (len(assertions) > 0 || a.access.Verifier == nil) {
 		if len(assertions) != 1 {

@@ -48,6 +48,8 @@ type Config struct {
 	Access Access
 	// BaseMap, if set, is what the console shows below the fleet.
 	BaseMap *console.BaseMap
+	// Incidents, if set, are those that operators may start, in a trial.
+	Incidents Incidents
 	// Operator carries out the operators' commands; the API sets By for each.
 	Operator operator.Commands
 	Log      *slog.Logger
@@ -77,6 +79,7 @@ type API struct {
 	changes, reads *http.CrossOriginProtection
 	publicHost     string
 	baseMap        *console.BaseMap
+	incidents      Incidents              // nil for none
 	document       func() ([]byte, error) // the OpenAPI document
 	table          []endpoint             // what shows and changes the fleet
 	// explaining holds one element while an explanation is planned.

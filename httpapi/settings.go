@@ -27,6 +27,10 @@ type Access struct {
 	APIKeys KeyAccess
 	// Metrics is who may read /metrics.
 	Metrics MetricsAccess
+	// Local, if set, names the user of this machine: whoever sends no credentials is an operator of
+	// that name, and changes the fleet from the site's own pages only. It needs a loopback address,
+	// no Hosts and no proxy.
+	Local string
 	// Limiter bounds what each caller may ask; nil for no limits.
 	Limiter *ratelimit.Limiter
 	// Proxies are those whose header X-Forwarded-For is believed.

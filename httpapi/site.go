@@ -30,12 +30,12 @@ func New(cfg Config) *API {
 	}
 	a.table = a.fleetEndpoints()
 	a.document = sync.OnceValues(func() ([]byte, error) { return describe(a.described()) })
-	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.signInEndpoints(), a.described()))
+	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.signInEndpoints(), a.incidentEndpoints(), a.described()))
 	return a
 }
 
 // described are the endpoints that the OpenAPI document describes: all but those of
-// the console and of signing in, which are for browsers.
+// the console, of signing in and of a trial's incidents, which are for its page.
 func (a *API) described() []endpoint {
 	return slices.Concat(a.table, []endpoint{a.documentEndpoint()}, a.probeEndpoints())
 }
@@ -53,7 +53,7 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, limits: cfg.Limits, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		orders: ordering.New(cfg.Store, cmp.Or(cfg.Reach, ordering.NewReach(cfg.Store)), cfg.PubSub), requireSender: cfg.RequireSender, waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap,
+		orders: ordering.New(cfg.Store, cmp.Or(cfg.Reach, ordering.NewReach(cfg.Store)), cfg.PubSub), requireSender: cfg.RequireSender, waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap, incidents: cfg.Incidents,
 		changes: ownOrigin(cfg.Access, nil), reads: ownOrigin(cfg.Access, cfg.Access.Origins), publicHost: siteHost(cfg.Access), streams: newShares(streamShare),
 		quiet:      &quiet{log: cfg.Log, kinds: map[kindOfLine]*line{}},
 		explaining: make(chan struct{}, 1),
@@ -85,6 +85,8 @@ type Site struct {
 	Access Access
 	// BaseMap, if set, is what the console shows below the fleet.
 	BaseMap *console.BaseMap
+	// Incidents, if set, are those that operators may start, in a trial.
+	Incidents Incidents
 }
 
 // ServeManager runs a State Manager, with its HTTP API if listener is not nil, until
@@ -110,7 +112,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, site Site, listener *
 	defer feed.Close(finishing)
 	api := New(Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.PubSub, Meter: m.Meter,
-		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Outages: m.Outages, Depots: m.DepotsWatch(), Log: m.Log, Access: site.Access, BaseMap: site.BaseMap, Operator: m.Operator,
+		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Outages: m.Outages, Depots: m.DepotsWatch(), Log: m.Log, Access: site.Access, BaseMap: site.BaseMap, Incidents: site.Incidents, Operator: m.Operator,
 		Feed: feed, Limits: m.Limits, Reach: m.Reach, RequireSender: m.RequireSender,
 	})
 	g.Go(func() error { return listener.Serve(apiCtx, finishing, api) })

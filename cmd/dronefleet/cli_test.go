@@ -36,10 +36,10 @@ func TestDronefleet_RefusesInOneLine(t *testing.T) {
 		{1, "emulators --indexes=/does/not/exist", []string{"--indexes"}},
 		{2, "dev --http-addr=0.0.0.0:8080", []string{"--http-addr", "without credentials; give a loopback address", "--insecure-http"}}, // dev has no flag for an issuer
 		{2, "dev --speed=0", []string{"speed (flag --speed)", "1 or more"}},
-		{2, "dev --outage-at=-1s", []string{"outage-at", "0s or more"}},
-		{2, "dev --outage-at=10s", []string{"outage-for", "how long"}},
-		{2, "dev --duration=10s --outage-at=10s --outage-for=1s", []string{"outage-at (flag --outage-at)", "--duration"}},
-		{2, "dev --outage-for=10s", []string{"outage-for (flag --outage-for)", "give --outage-at"}},
+		{2, "dev --incident=storm", []string{"incident (flag --incident)", "give one of mass-casualty"}},
+		{2, "dev --duration=10s --incident=wind@10s", []string{"incident (flag --incident)", "--duration"}},
+		{2, "dev --operator --http-addr=0.0.0.0:0 --insecure-http", []string{"operator (flag --operator)", "everybody who reaches 0.0.0.0:0", "loopback"}},
+		{2, "dev --operator --http-addr=off", []string{"operator (flag --operator)", "needs the HTTP API"}},
 		{2, "dev --clock-skew=-2h", []string{"clock-skew (flag --clock-skew)", "at most 1h0m0s"}},
 	} {
 		dronefleet.Refuses(t, hosts, c.code, c.parts, strings.Fields(c.args)...)

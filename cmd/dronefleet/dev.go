@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strconv"
@@ -47,14 +48,26 @@ type devCommand struct {
 	HTTPHosts       []httpapi.Host `help:"Host names, besides localhost, by which the HTTP API may be reached." placeholder:"HOST" name:"http-hosts"`
 	LogLevel        slog.Level     `help:"Lowest severity that is logged to standard error: debug, info, warn, error." default:"error" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
 	cli.Watching
-	TraceTelemetry float64 `help:"Share of telemetry that is traced, unless the sender decided." default:"0.01" check:"min 0 max 1"`
-	gameDay
+	TraceTelemetry float64           `help:"Share of telemetry that is traced, unless the sender decided." default:"0.01" check:"min 0 max 1"`
+	NoOptimizer    bool              `help:"Game day: run no optimizer; optimizers that join do the planning."`
+	ClockSkew      time.Duration     `help:"Game day: how far the clock of State Manager and optimizer is ahead of all others, in simulated time." default:"0"`
+	Operator       bool              `help:"Let this machine's user act on the fleet at the console, without credentials, and start incidents: at a terminal by their number, and over HTTP."`
+	Incident       []devrun.Incident `help:"Game day: let something go wrong at a simulated time after the start, by default after a minute; may be repeated. One of mass-casualty, depot-closed, drone-lost, optimizer-dead, wind, firestore-down." placeholder:"NAME[@TIME]"`
+}
+
+func (c *devCommand) gameDay() devrun.GameDay {
+	return devrun.GameDay{WithoutOptimizer: c.NoOptimizer, Incidents: c.Incident, ClockSkew: c.ClockSkew}
 }
 
 // Check implements config.Checker.
 func (c *devCommand) Check(r *config.Refuser) {
 	c.CheckWatching(r)
-	c.config().Check(c.Duration, r.Refuse)
+	c.gameDay().Check(time.Duration(float64(c.Duration)*c.Speed), r.Refuse)
+	if c.Operator {
+		if err := devrun.CheckOperator(cli.ListenAddr(c.HTTPAddr), c.HTTPHosts); err != nil {
+			r.Refuse("operator", "%s", err)
+		}
+	}
 	if c.Places != "" && c.ChargingSlots.limit > 0 {
 		r.Refuse("charging-slots", "is for the depot in Paris; give chargingSlots in the file of --places")
 	}
@@ -100,7 +113,8 @@ func (c *devCommand) Run(ctx context.Context) error {
 		Depots: depots, Warehouses: warehouses, ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoAdvance: !c.Position,
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
-		LinkAddr: c.LinkAddr, DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.config(),
+		LinkAddr: c.LinkAddr, DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.gameDay(),
+		Operator: c.Operator, In: menuInput(c.Operator, console),
 		Out: console, Terminal: isTerminal(console), Log: log,
 	})
 	if err != nil && summary.ElapsedSeconds == 0 {
@@ -129,6 +143,14 @@ func writeSummary(out *cli.File, summary any) error {
 // isTerminal reports whether a status can be redrawn in place on a file.
 func isTerminal(f *os.File) bool {
 	return isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
+}
+
+// menuInput is where a person chooses incidents; nil if nobody would see the menu.
+func menuInput(operator bool, console *os.File) io.Reader {
+	if !operator || !isTerminal(console) || !isatty.IsTerminal(os.Stdin.Fd()) {
+		return nil
+	}
+	return os.Stdin
 }
 
 // slots is a number of charging slots; zero means one for each drone.

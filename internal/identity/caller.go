@@ -43,6 +43,7 @@ const (
 	Session  Method = "session" // a browser that signed in at the issuer
 	IAP      Method = "iap"     // an assertion of Google's Identity-Aware Proxy
 	Key      Method = "key"     // an API key
+	Local    Method = "local"   // none were required of the one user of this machine
 )
 
 // Roles are what the caller may do, the least first.
@@ -58,6 +59,11 @@ func (c Caller) Roles() (roles []Role) {
 // Anybody is the caller of a request that needs no credentials: a viewer without a
 // name.
 func Anybody() Caller { return Caller{Method: NoMethod, roles: []Role{Viewer}} }
+
+// OfMachine is the user of this machine: an operator without credentials, under a name for the audit.
+func OfMachine(name string) Caller {
+	return Caller{Name: name, ID: "local", Method: Local, roles: []Role{Operator}}
+}
 
 // OfKey is the caller with an API key, until still says that the key has ended.
 func OfKey(k domain.APIKey, still func(context.Context) error) Caller {

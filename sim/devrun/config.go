@@ -46,6 +46,8 @@ type Config struct {
 	LinkAddr        string         // where drones connect; "" for no gateway
 	DataDir         string         // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
+	Operator        bool      // whoever opens the console is an operator; HTTPAddr must be a loopback address
+	In              io.Reader // a terminal, where a person chooses incidents; nil for none
 	Drill           GatewayDrill
 	DrainTimeout    time.Duration // how long the end waits for the backlog; 0 for 30 s
 
@@ -73,15 +75,22 @@ func (c Config) Validate() error {
 	refuse(!(c.Speed >= 1 && c.Speed <= 1000), "--speed is %v; give 1 to 1000", c.Speed)
 	refuse((len(c.Depots) == 0) != (len(c.Warehouses) == 0), "--places has %d depots and %d warehouses; give some of both", len(c.Depots), len(c.Warehouses))
 	refuse(c.Duration < 0, "--duration is %s; give a positive time, or 0 to run until interrupted", c.Duration)
-	c.GameDay.Check(c.Duration, func(setting, format string, args ...any) {
+	c.GameDay.Check(c.simulated(), func(setting, format string, args ...any) {
 		refuse(true, "--%s %s", setting, fmt.Sprintf(format, args...))
 	})
+	if c.Operator {
+		err := CheckOperator(c.HTTPAddr, c.HTTPHosts)
+		refuse(err != nil, "--operator %s", err)
+	}
 	refuse(c.ChargingSlots < 0, "--charging-slots is %d; give 1 or more, or leave it out", c.ChargingSlots)
 	refuse(!(c.ChargeRate >= 0 && c.ChargeRate <= 100_000), "--charge-rate is %v; give more than 0, at most 100000", c.ChargeRate)
 	refuse(!(c.Pace >= 0 && c.Pace <= 2), "--pace is %v; give more than 0, at most 2", c.Pace)
 	refuse(c.SolveLimit <= 0, "--solve-limit is %s; give a positive time", c.SolveLimit)
 	return errors.Join(errs...)
 }
+
+// simulated is the duration in simulated time.
+func (c Config) simulated() time.Duration { return time.Duration(float64(c.Duration) * c.Speed) }
 
 // charging is how the fleet charges.
 func (c Config) charging() charging {

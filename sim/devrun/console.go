@@ -17,6 +17,7 @@ type console struct {
 	mu     sync.Mutex
 	status []string // rows that the terminal shows
 	broken bool
+	below  int // rows that the cursor has moved down since the status was drawn
 }
 
 // printColumns is where text for a terminal is wrapped: any terminal has as many.
@@ -54,13 +55,22 @@ func (c *console) show(rows ...string) {
 	c.write(text + c.draw())
 }
 
+// entered says that a person has typed a line, which moves the cursor of a terminal down.
+func (c *console) entered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.below++
+}
+
 // erase returns the codes that remove the status from the terminal. The cursor must be at
-// the end of its last row.
+// the end of its last row, or below it.
 func (c *console) erase() string {
+	below := c.below
+	c.below = 0
 	if len(c.status) == 0 {
 		return ""
 	}
-	return "\r" + strings.Repeat("\x1b[A", len(c.status)-1) + "\x1b[J"
+	return "\r" + strings.Repeat("\x1b[A", len(c.status)-1+below) + "\x1b[J"
 }
 
 // draw returns the codes that show the status. A narrow terminal cuts rows off instead of

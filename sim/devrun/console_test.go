@@ -2,6 +2,8 @@ package devrun
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -21,11 +23,33 @@ func TestConsole_KeepsTheStatusLast(t *testing.T) {
 		t.Errorf("wrote %q, want %q", out.String(), want)
 	}
 	out.Reset()
+	c.show("head", "row 3")
+	c.entered()
+	c.show()
+	if want := draw("row 3") + "\r\x1b[A\x1b[A\x1b[J"; out.String() != want {
+		t.Errorf("after a line was typed: wrote %q, want %q", out.String(), want)
+	}
+	out.Reset()
 	c.terminal = false
 	c.show("head", "row")
 	c.print(2, "line")
 	if out.String() != "line\n" {
 		t.Errorf("wrote %q to a file", out.String())
+	}
+}
+
+// F-DAY-02: the documents list the incidents that there are.
+func TestIncidents_AreDocumented(t *testing.T) {
+	for page, form := range map[string]string{"gameday.md": "| `%s` |", "configuration.md": "%s"} {
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range incidentNames() {
+			if !strings.Contains(string(text), fmt.Sprintf(form, name)) {
+				t.Errorf("%s lacks %s", page, name)
+			}
+		}
 	}
 }
 

@@ -1,13 +1,13 @@
 package devrun
 
 import (
-	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
-	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
@@ -17,31 +17,61 @@ type GameDay struct {
 	// WithoutOptimizer leaves planning to optimizers that join from other
 	// processes, where they can be killed.
 	WithoutOptimizer bool
-	// OutageAt is when, after the start, Firestore stops answering, for OutageFor;
-	// 0 is never. Both are machine time, as Config.Duration is.
-	OutageAt, OutageFor time.Duration
+	Incidents        []Incident
 	// ClockSkew is how far the clock of the State Manager and the optimizer in
 	// this process is ahead of all others, in simulated time; negative is behind.
 	ClockSkew time.Duration
 }
 
+// Incident says which incident begins, and when: in simulated time after the start.
+type Incident struct {
+	Name string
+	At   time.Duration
+}
+
+// UnmarshalText reads NAME or NAME@TIME. Without a time, drones have a minute to begin their flights.
+func (i *Incident) UnmarshalText(text []byte) error {
+	name, at, timed := strings.Cut(string(text), "@")
+	if !slices.ContainsFunc(incidents, func(known incident) bool { return known.name == name }) {
+		return fmt.Errorf("no incident has this name; give one of %s", strings.Join(incidentNames(), ", "))
+	}
+	i.Name, i.At = name, time.Minute
+	if timed {
+		var err error
+		if i.At, err = time.ParseDuration(at); err != nil || i.At < 0 {
+			return errors.New("the time after @ cannot be read; give a duration of simulated time after the start, such as 90s or 5m")
+		}
+	}
+	return nil
+}
+
+// CheckOperator says why nobody can be signed in as operator without credentials: others than this
+// machine's user could reach an API at the address or by the host names.
+func CheckOperator(addr string, hosts []httpapi.Host) error {
+	switch {
+	case addr == "":
+		return errors.New("needs the HTTP API; give --http-addr a loopback address such as 127.0.0.1:8080")
+	case httpapi.CheckOpenAddress(addr) != nil:
+		return fmt.Errorf("makes everybody who reaches %s an operator; give --http-addr a loopback address such as 127.0.0.1:8080", addr)
+	case len(hosts) > 0:
+		return errors.New("cannot be used with --http-hosts, by which other people reach the console; leave one of them out")
+	}
+	return nil
+}
+
 // maxClockSkew is more than the error of any machine that synchronises its clock.
 const maxClockSkew = time.Hour
 
-// Check calls refuse for every setting of dev that does not fit a run of that duration,
-// with its name and what is wrong with it.
+// Check calls refuse for every setting of dev that does not fit a run of that simulated duration,
+// 0 for one without an end, with its name and what is wrong with it.
 func (g GameDay) Check(duration time.Duration, refuse func(setting, format string, args ...any)) {
-	if g.OutageAt < 0 {
-		refuse("outage-at", "is %s; give a positive time, or 0 for no outage", g.OutageAt)
-	}
-	if duration > 0 && g.OutageAt >= duration {
-		refuse("outage-at", "is %s, but the run ends after %s; give less, or a longer --duration", g.OutageAt, duration)
-	}
-	if g.OutageAt > 0 && g.OutageFor <= 0 {
-		refuse("outage-for", "is %s; give how long the outage of --outage-at lasts", g.OutageFor)
-	}
-	if g.OutageAt == 0 && g.OutageFor != 0 {
-		refuse("outage-for", "is %s, but nothing says when; give --outage-at", g.OutageFor)
+	for _, i := range g.Incidents {
+		if duration > 0 && i.At >= duration {
+			refuse("incident", "has %s after %s, but the run ends after %s of simulated time; give less, or a longer --duration", i.Name, i.At, duration)
+		}
+		if i.Name == optimizerDead && g.WithoutOptimizer {
+			refuse("incident", "has %s, but --no-optimizer runs no optimizer; leave one of them out", i.Name)
+		}
 	}
 	if g.ClockSkew.Abs() > maxClockSkew {
 		refuse("clock-skew", "is %s; give at most %s either way", g.ClockSkew, maxClockSkew)
@@ -56,62 +86,4 @@ func (run *devRun) productClock() (*simclock.Clock, error) {
 	rate := run.clock.Shared()
 	rate.Ahead += run.cfg.GameDay.ClockSkew
 	return simclock.New(rate)
-}
-
-// outage stops Firestore for a while, if the game day says so, and prints what
-// became of the messages that waited.
-func (run *devRun) outage(ctx context.Context) {
-	g := run.cfg.GameDay
-	if g.OutageAt == 0 || !wait(ctx, g.OutageAt) {
-		return
-	}
-	usual := run.backlog()
-	run.announceGameDay("Firestore stops answering for %s%s", g.OutageFor, run.inSimulatedTime(g.OutageFor))
-	rule := run.faults.Add(fault.Rule{Do: fault.Fail(codes.Unavailable)})
-	ended := wait(ctx, g.OutageFor)
-	rule.Remove() // also at the end of the run: the summary reads the store
-	if !ended {
-		return
-	}
-	restored := time.Now()
-	run.announceGameDay("Firestore answers again; %d messages wait, %d calls failed", run.backlog(), rule.Fired())
-	// A position may wait for a second by design, so some messages always wait.
-	usual = max(2*usual, int(2*run.cfg.Hz*float64(run.cfg.Drones)))
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for run.backlog() > usual {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-	took := time.Since(restored).Round(100 * time.Millisecond)
-	run.announceGameDay("all of them are settled, %s%s after Firestore came back", took, run.inSimulatedTime(took))
-}
-
-// wait returns after a duration; false means that ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// inSimulatedTime shows a duration in simulated time; empty at speed 1.
-func (run *devRun) inSimulatedTime(d time.Duration) string {
-	if run.cfg.Speed == 1 {
-		return ""
-	}
-	return fmt.Sprintf(" (%s simulated)", time.Duration(float64(d)*run.cfg.Speed).Round(100*time.Millisecond))
-}
-
-// announceGameDay prints what the game day does, with the simulated time since the
-// start, as the status shows it.
-func (run *devRun) announceGameDay(format string, args ...any) {
-	run.console.print(8, fmt.Sprintf("%6s  game day: %s", run.clock.Since(run.simBegan).Truncate(time.Second), fmt.Sprintf(format, args...)))
 }

@@ -49,7 +49,8 @@ func paceOf(m *meter.Meter, speed float64) PaceSummary {
 // counts as behind.
 func (run *devRun) pace() PaceSummary {
 	p := paceOf(run.product.Meter, run.cfg.Speed)
-	p.Behind = p.Behind && run.cfg.GameDay == GameDay{}
+	g := run.cfg.GameDay
+	p.Behind = p.Behind && !run.practised.Load() && g.ClockSkew == 0 && !g.WithoutOptimizer
 	return p
 }
 

@@ -52,10 +52,18 @@ func TestPace_IsBehindWhenTelemetryOrDecisionsAreLate(t *testing.T) {
 func TestPace_IsNeverBehindOnAGameDay(t *testing.T) {
 	m := meter.New()
 	m.Latency("telemetry").Record(time.Minute)
-	for day, behind := range map[GameDay]bool{{}: true, {OutageAt: time.Minute, OutageFor: time.Minute}: false, {ClockSkew: time.Minute}: false} {
-		run := devRun{cfg: Config{Speed: 20, GameDay: day}, product: &connect.Clients{Meter: m}}
-		if got := run.pace(); got.Behind != behind || got.TelemetryDelaySeconds < 60 {
-			t.Errorf("%+v: %+v", day, got)
+	for name, c := range map[string]struct {
+		day               GameDay
+		practised, behind bool
+	}{
+		"an ordinary day": {behind: true},
+		"a wrong clock":   {day: GameDay{ClockSkew: time.Minute}},
+		"an incident":     {practised: true},
+	} {
+		run := &devRun{cfg: Config{Speed: 20, GameDay: c.day}, product: &connect.Clients{Meter: m}}
+		run.practised.Store(c.practised)
+		if got := run.pace(); got.Behind != c.behind || got.TelemetryDelaySeconds < 60 {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -69,7 +70,7 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	faults := fault.New(cfg.Seed)
 	run := &devRun{
 		cfg: cfg, api: api, clock: clock, faults: faults, began: began, simBegan: clock.Now(),
-		console: &console{out: cfg.Out, terminal: cfg.Terminal}, failed: make(chan struct{}), failures: map[string]int{},
+		console: &console{out: cfg.Out, terminal: cfg.Terminal}, failed: make(chan struct{}), failures: map[string]int{}, deaths: make(chan chan struct{}),
 	}
 	run.console.failed = func(err error) { run.fail(&mutedError{err}) }
 	if run.servers, err = run.startServers(); err != nil {
@@ -150,13 +151,16 @@ type devRun struct {
 	began    time.Time
 	simBegan time.Time
 
-	product *connect.Clients // of the State Manager and the optimizer
-	outside *outside         // the drones and hospitals
-	manager *manager.Manager
-	cycles  *dispatch.Runner
-	publish *pubsubio.Publisher // the optimizer's
-	link    *link               // nil for none
-	drill   *drill              // nil for none
+	product   *connect.Clients // of the State Manager and the optimizer
+	outside   *outside         // the drones and hospitals
+	manager   *manager.Manager
+	cycles    *dispatch.Runner
+	publish   *pubsubio.Publisher // the optimizer's
+	deaths    chan chan struct{}  // of the optimizer, each with what is closed when it revives
+	desk      *incidentDesk
+	practised atomic.Bool // something was made to go wrong
+	link      *link       // nil for none
+	drill     *drill      // nil for none
 
 	firstTelemetry time.Duration
 	unsettled      int // messages that the end did not wait for
@@ -267,6 +271,7 @@ func (run *devRun) run(ctx context.Context) error {
 			return err
 		})
 	}
+	run.desk = newIncidentDesk(ctx, run)
 	managerCtx, stopManager := context.WithCancel(background)
 	defer stopManager()
 	linkCtx, stopLink := context.WithCancel(background)
@@ -275,7 +280,7 @@ func (run *devRun) run(ctx context.Context) error {
 	var managing errgroup.Group
 	start(&managing, func() error {
 		defer stopSettling()
-		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Site{Access: httpapi.Access{Hosts: run.cfg.HTTPHosts, Limiter: ratelimit.New(ratelimit.Default, time.Now)}}, run.api)
+		return httpapi.ServeManager(managerCtx, run.manager, run.site(), run.api)
 	})
 	start(&managing, func() error { return run.watchSubscriptions(managerCtx) })
 	if run.link != nil {
@@ -297,7 +302,7 @@ func (run *devRun) run(ctx context.Context) error {
 		if run.cfg.GameDay.WithoutOptimizer {
 			return nil
 		}
-		return run.cycles.Run(ctx)
+		return run.plan(ctx)
 	})
 	start(&world, func() error {
 		select {
@@ -307,7 +312,7 @@ func (run *devRun) run(ctx context.Context) error {
 			return nil
 		}
 	})
-	start(&world, func() error { run.outage(ctx); return nil })
+	start(&world, func() error { run.desk.work(); return nil })
 	start(&world, func() error { run.status(ctx); return nil })
 	start(&world, func() error { run.observe(ctx); return nil })
 	err := world.Wait()
@@ -333,6 +338,18 @@ func (run *devRun) run(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("%d messages were unsettled at the end; lower the load, or repair what kept the servers from working", run.unsettled))
 	}
 	return err
+}
+
+// operatorName is the name of the person at the console, for the audit.
+const operatorName = "operator (dev)"
+
+// site is how the HTTP API is served.
+func (run *devRun) site() httpapi.Site {
+	site := httpapi.Site{Access: httpapi.Access{Hosts: run.cfg.HTTPHosts, Limiter: ratelimit.New(ratelimit.Default, time.Now)}}
+	if run.cfg.Operator {
+		site.Access.Local, site.Incidents = operatorName, run.desk
+	}
+	return site
 }
 
 // watchSubscriptions fails once the State Manager cannot consume a subscription.
@@ -480,7 +497,23 @@ func (run *devRun) announce() {
 	if run.link != nil {
 		lines = append(lines, run.link.lines()...)
 	}
+	lines = append(lines, run.operatorLines()...)
 	run.console.print(2, append(lines, "Ctrl-C ends the run with a summary.")...)
+}
+
+// operatorLines say who acts at the console, and how to practise incidents.
+func (run *devRun) operatorLines() []string {
+	switch {
+	case run.api == nil:
+		return nil
+	case !run.cfg.Operator:
+		return []string{"The console shows no verbs: start with --operator to act on the fleet, and to practise incidents."}
+	}
+	lines := []string{fmt.Sprintf("At the console you are %s, without credentials: only this machine reaches it.", operatorName)}
+	if run.cfg.In != nil {
+		return append(lines, menuLines()...)
+	}
+	return append(lines, fmt.Sprintf("Incidents, to start with a POST to /api/v1/dev/incidents/NAME: %s.", strings.Join(incidentNames(), ", ")))
 }
 
 // awaitTelemetry waits until the first report is applied, so that the first

@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -36,6 +37,7 @@ type Drone struct {
 	amends      bool    // supports amendments, and counts its stops; older drones do neither
 	standsBy    bool    // and takes missions without orders
 	pace        float64 // of CruiseKmh at which it flies; 0 for all of it
+	wind        Wind
 
 	position domain.Position
 	battery  float64 // percent of a full charge
@@ -111,7 +113,7 @@ func (d Drone) perKm() float64 {
 	for _, p := range d.aboard {
 		kg += p.kg
 	}
-	return d.consumption + kg*d.perKg
+	return (d.consumption + kg*d.perKg) * (1 + d.wind.Dearer)
 }
 
 // WithPace returns the drone flying at a share of CruiseKmh; 0 means 1.
@@ -413,10 +415,7 @@ func (d Drone) speed() float64 {
 
 // cruise is the drone's ground speed, in km/h.
 func (d Drone) cruise() float64 {
-	if d.pace > 0 {
-		return d.pace * CruiseKmh
-	}
-	return CruiseKmh
+	return cmp.Or(d.pace, 1) * CruiseKmh * (1 - d.wind.Slower)
 }
 
 // stranded is a drone that cannot fly on: broken, or empty before it landed.

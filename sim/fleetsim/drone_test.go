@@ -463,3 +463,18 @@ func TestDrone_CarriesAParcelUntilItLands(t *testing.T) {
 		t.Errorf("put back on its mission it used %.6f %%, want %.6f %%", used, want)
 	}
 }
+
+// F-DAY-02: against a wind a drone takes longer and uses more; when it is calm again it flies as before.
+func TestDrone_FliesSlowerAgainstWind(t *testing.T) {
+	flight := func(w Wind) (metres, charge float64) {
+		from := hospital("HOSP-ROTHSCHILD").Position
+		d := obeying(t, standing(from, 100), command(errand("M", hospital("HOSP-AVICENNE").Position, from)), noon)
+		d = d.In(w).After(time.Minute)
+		return d.position.DistanceMetres(from), 100 - d.battery
+	}
+	metres, charge := flight(Wind{})
+	slowed, used := flight(Wind{Slower: 0.5, Dearer: 0.2})
+	if math.Abs(slowed-metres/2) > 1 || math.Abs(used-charge/2*1.2) > 0.01 {
+		t.Errorf("%.0f m for %.2f %%; without wind %.0f m for %.2f %%", slowed, used, metres, charge)
+	}
+}

@@ -25,6 +25,24 @@ func (d Drone) WithFault(f Fault) Drone {
 	return d
 }
 
+// Recovered returns the drone without what is left of its faults. A charge that was lost stays lost.
+func (d Drone) Recovered() Drone {
+	d.silentFor, d.deafFor, d.brokenFor = 0, 0, 0
+	return d
+}
+
+// Wind slows drones down and makes them use more charge; the zero value is calm air.
+type Wind struct {
+	Slower float64 // the share of the ground speed that is lost, under 1
+	Dearer float64 // what a kilometre costs more, as a share
+}
+
+// In returns the drone in a wind.
+func (d Drone) In(w Wind) Drone {
+	d.wind = w
+	return d
+}
+
 // CrashFor is how long a crashed drone is out of touch: longer than the State Manager
 // waits for a silent one.
 const CrashFor = 150 * time.Second

@@ -270,6 +270,35 @@ func (f *Fleet) change(id domain.DroneID, change func(Drone) Drone) {
 	}
 }
 
+// Recover ends what is left of a drone's faults.
+func (f *Fleet) Recover(id domain.DroneID) { f.change(id, Drone.Recovered) }
+
+// Blow puts all drones into a wind, from now on.
+func (f *Fleet) Blow(w Wind) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.clock.Now()
+	for i := range f.members {
+		m := f.advance(i, now)
+		m.drone = m.drone.In(w)
+	}
+}
+
+// Busiest is the drone with the most parcels aboard, and how many, among those that report and
+// fly a mission; the id is empty if there is none.
+func (f *Fleet) Busiest() (id domain.DroneID, parcels int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.clock.Now()
+	for i := range f.members {
+		d := f.advance(i, now).drone
+		if flies := d.mission != "" && d.speed() > 0 && !d.Silent(); flies && (id == "" || len(d.aboard) > parcels) {
+			id, parcels = d.id, len(d.aboard)
+		}
+	}
+	return id, parcels
+}
+
 // Inject gives a drone a fault now.
 func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
 	f.mu.Lock()

@@ -329,3 +329,34 @@ func BenchmarkFleet_Report(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(f.members)), "ns/report")
 }
+
+// F-DAY-02: the busiest drone is one that flies and reports; what recovers reports again.
+func TestFleet_LosesItsBusiestDrone(t *testing.T) {
+	clock := clockwork.NewFakeClockAt(noon)
+	f, err := NewFleet(newWorld(t, 3), FleetConfig{}, clock, newNetwork(), NewConfirmations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, _ := f.Busiest(); id != "" {
+		t.Errorf("%s flies without a mission", id)
+	}
+	m := errand("M", hospital("HOSP-ROTHSCHILD").Position, hospital("HOSP-TROUSSEAU").Position)
+	m.DroneID = "DRONE-003"
+	if !f.Deliver(domain.Command{Mission: m, ExpiresAt: noon.Add(time.Minute)}) {
+		t.Fatal("the drone ignored its mission")
+	}
+	clock.Advance(time.Second)
+	if id, parcels := f.Busiest(); id != m.DroneID || parcels != 0 {
+		t.Errorf("busiest is %s with %d parcels", id, parcels)
+	}
+	if err := f.Inject(m.DroneID, Fault{Silent: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if id, _ := f.Busiest(); id != "" {
+		t.Errorf("%s is silent and was taken", id)
+	}
+	f.Recover(m.DroneID)
+	if id, _ := f.Busiest(); id != m.DroneID {
+		t.Errorf("busiest is %q after it recovered", id)
+	}
+}

@@ -37,6 +37,7 @@ type OrderSource struct {
 	world  *World
 	clock  clockwork.Clock
 	sender *sender
+	bursts chan []domain.OrderRequest
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -70,7 +71,7 @@ func NewOrderSource(w *World, cfg OrderConfig, clock clockwork.Clock, p Publishe
 		return nil, fmt.Errorf("order source: %d %% CRITICAL and %d %% HIGH orders; give 0 to 100 together", cfg.CriticalPercent, cfg.HighPercent)
 	}
 	s := &OrderSource{
-		cfg: cfg, world: w, clock: clock, sender: newSender(p, c, clock),
+		cfg: cfg, world: w, clock: clock, sender: newSender(p, c, clock), bursts: make(chan []domain.OrderRequest),
 		random: randomFor(cfg.Seed, streamOrders), reaches: reaches(w), weights: map[domain.OrderID]float64{},
 	}
 	for _, p := range products {
@@ -95,23 +96,50 @@ func (s *OrderSource) Run(ctx context.Context) {
 			s.publish(ctx, r)
 		}
 	}
-	if s.cfg.PerMinute == 0 {
-		<-ctx.Done()
-		return
-	}
 	// Each time is computed from the one before, not from when the timer fired,
 	// so that the rate holds at any load.
-	next := s.clock.Now().Add(s.Pause())
-	for {
-		timer := s.clock.NewTimer(next.Sub(s.clock.Now()))
+	next := s.clock.Now()
+	var due <-chan time.Time // never, if there is no rate
+	disarm := func() bool { return true }
+	arm := func() {
+		if s.cfg.PerMinute > 0 {
+			next = next.Add(s.Pause())
+			timer := s.clock.NewTimer(next.Sub(s.clock.Now()))
+			due, disarm = timer.Chan(), timer.Stop
+		}
+	}
+	for arm(); ; {
 		select {
 		case <-ctx.Done():
-			timer.Stop()
+			disarm()
 			return
-		case <-timer.Chan():
+		case burst := <-s.bursts:
+			for _, r := range burst {
+				s.publish(ctx, r)
+			}
+		case <-due:
 			s.publish(ctx, s.Next())
-			next = next.Add(s.Pause())
+			arm()
 		}
+	}
+}
+
+// Burst has one hospital order n CRITICAL parcels at once, while Run runs.
+func (s *OrderSource) Burst(ctx context.Context, n int) (Hospital, error) {
+	s.mu.Lock()
+	product := s.stocked[0]
+	reach := s.reaches[product.name]
+	to := reach[s.random.IntN(len(reach))]
+	burst := make([]domain.OrderRequest, n)
+	for i := range burst {
+		burst[i] = s.request(domain.OrderContent{Priority: domain.PriorityCritical, ProductType: product.name, ColdChain: product.cold, WeightKg: 1}, to)
+	}
+	s.mu.Unlock()
+	select {
+	case s.bursts <- burst:
+		return to, nil
+	case <-ctx.Done():
+		return Hospital{}, ctx.Err()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -162,5 +163,34 @@ func TestOrderSource_KnowsWhatParcelsWeigh(t *testing.T) {
 	}
 	if got := s.WeightKg("UNKNOWN"); got != 0 {
 		t.Errorf("an unknown order weighs %v kg", got)
+	}
+}
+
+// F-DAY-02: a burst is for one hospital, within reach and CRITICAL, also where hospitals order
+// nothing else.
+func TestOrderSource_BurstsAtOneHospital(t *testing.T) {
+	out := newNetwork()
+	s, err := NewOrderSource(newWorld(t, 1), OrderConfig{NoOpening: true}, clockwork.NewFakeClockAt(noon), out, NewConfirmations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(ctx) })
+	to, err := s.Burst(ctx, 12)
+	for range 12 {
+		<-out.arrived
+	}
+	end()
+	running.Wait()
+	if _, late := s.Burst(ctx, 1); err != nil || late == nil {
+		t.Errorf("a burst: %v; after the end: %v", err, late)
+	}
+	for _, m := range out.sent() {
+		r, err := wire.DecodeOrder(m.data, m.attrs)
+		if err != nil || r.Priority != domain.PriorityCritical || r.RequesterID != to.ID || s.WeightKg(r.ID) != 1 ||
+			!slices.ContainsFunc(s.reaches[r.ProductType], func(h Hospital) bool { return h.ID == to.ID }) {
+			t.Errorf("%+v, %v", r, err)
+		}
 	}
 }
