@@ -290,7 +290,7 @@ func TestConsole_InABrowser(t *testing.T) {
 			}
 		}
 		do(t, ctx, chromedp.KeyEvent("\r"))
-		await(t, ctx, `fleet.model.selected?.kind === "drone" && document.querySelector("#selected h2").textContent.includes(fleet.model.selected.id) && document.querySelectorAll("tr[data-selected]").length === 1`)
+		await(t, ctx, `fleet.model.selected?.kind === "drone" && document.getElementById("selected").dataset.id === fleet.model.selected.id && document.querySelectorAll("tr[data-selected]").length === 1`)
 	})
 	t.Run("is worked by mouse", func(t *testing.T) {
 		js[any](t, ctx, `fleet.select(null), fleet.map.fit(), 1`)
@@ -298,7 +298,7 @@ func TestConsole_InABrowser(t *testing.T) {
 			const b = fleet.map.canvas.getBoundingClientRect(), [m] = fleet.store.marks.values(), [x, y] = fleet.map.xy(m.lat, m.lon);
 			r([b.x + x, b.y + y]) }))`)
 		do(t, ctx, chromedp.MouseClickXY(at[0], at[1]))
-		await(t, ctx, `fleet.model.selected !== null && document.querySelector("#selected h2").textContent === fleet.model.selected.kind + " " + fleet.model.selected.id`)
+		await(t, ctx, `fleet.model.selected !== null && document.getElementById("selected").dataset.id === fleet.model.selected.id`)
 		before := js[float64](t, ctx, `fleet.map.scale`)
 		js[any](t, ctx, `document.getElementById("in").click(), 1`)
 		await(t, ctx, fmt.Sprintf(`fleet.map.scale > %f`, before))
@@ -373,7 +373,7 @@ func TestConsole_InABrowser(t *testing.T) {
 			const s = fleet.store, ago = (sec) => new Date(s.now() - sec * 1e3).toISOString(), c = [...s.all.cycle.values()][0];
 			s.upsert({kind: "depot", id: "STUCK", entity: {...[...s.all.depot.values()][0], id: "STUCK"}});
 			for (const [id, began, ended] of [["ONE", 300, 200], ["TWO", 250, 150], ["THREE", 140, 130]]) s.upsert({kind: "cycle", id, entity: {...c, id, depotId: "STUCK", startedAt: ago(began), endedAt: ago(ended)}});
-			s.upsert({kind: "alert", id: "A", entity: {id: "A", kind: "DEPOT_WITHOUT_CYCLES", entity: {kind: "depot", id: "STUCK"}, text: "stuck", acknowledged: null}});
+			s.upsert({kind: "alert", id: "A", entity: {id: "A", kind: "DEPOT_WITHOUT_CYCLES", entity: {kind: "depot", id: "STUCK"}, text: "stuck", rank: 2, urgent: true, acknowledged: null}});
 			document.querySelectorAll("#tabs button")[4].click();
 			const lane = document.querySelector("#panel .lane.stuck");
 			return [...lane.querySelectorAll("rect")].map((r) => r.getAttribute("y")).concat(lane.querySelector("p").textContent) })()`)
@@ -382,12 +382,12 @@ func TestConsole_InABrowser(t *testing.T) {
 		}
 		js[any](t, ctx, `["ONE", "TWO", "THREE"].forEach((id) => fleet.store.delete({kind: "cycle", id})), fleet.store.delete({kind: "depot", id: "STUCK"}), fleet.store.delete({kind: "alert", id: "A"}), 1`)
 	})
-	t.Run("sounds on demand, once for each CRITICAL alert", func(t *testing.T) {
+	t.Run("sounds on demand, at once and for each new alert that cannot wait", func(t *testing.T) {
 		tones := js[[]int](t, ctx, `(() => {
 			let tones = 0;
 			const node = {gain: {}, frequency: {}, connect: (next) => next, start: () => tones++, stop() {}}, real = window.AudioContext;
-			window.AudioContext = class { currentTime = 0; createOscillator() { return node } createGain() { return node } close() {} };
-			const show = (id, kind) => { fleet.store.upsert({kind: "alert", id, entity: {id, kind, entity: {kind: "order", id: "none"}, text: id, acknowledged: null}}); fleet.select(null); return tones };
+			window.AudioContext = class { currentTime = 0; createOscillator() { return node } createGain() { return node } close() {} resume() {} };
+			const show = (id, kind) => { fleet.store.upsert({kind: "alert", id, entity: {id, kind, entity: {kind: "order", id: "none"}, text: id, rank: 1, urgent: kind === "CRITICAL_LATE", acknowledged: null}}); fleet.select(null); return tones };
 			const silent = show("S1", "CRITICAL_LATE");
 			document.getElementById("sound").click();
 			const heard = [silent, show("S2", "CRITICAL_LATE"), show("S2", "CRITICAL_LATE"), show("S3", "GHOST")];
@@ -395,7 +395,7 @@ func TestConsole_InABrowser(t *testing.T) {
 			window.AudioContext = real;
 			["S1", "S2", "S3"].forEach((id) => fleet.store.delete({kind: "alert", id}));
 			return [...heard, show("S4", "CRITICAL_LATE"), fleet.store.delete({kind: "alert", id: "S4"}) ?? 0] })()`)
-		if want := []int{0, 1, 1, 1, 1, 0}; !slices.Equal(tones, want) {
+		if want := []int{0, 2, 2, 2, 2, 0}; !slices.Equal(tones, want) {
 			t.Errorf("tones after each alert: %v, want %v", tones, want)
 		}
 	})
@@ -403,7 +403,7 @@ func TestConsole_InABrowser(t *testing.T) {
 		hostile := `<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1">` + "\u202e" + strings.Repeat("W", 60)
 		id, _ := json.Marshal(hostile)
 		js[any](t, ctx, fmt.Sprintf(`(() => {
-			const d = structuredClone([...fleet.store.all.drone.values()][0]); d.id = %s; d.status = "EMERGENCY"; d.grounded = true; d.groundedReason = d.id;
+			const d = structuredClone([...fleet.store.all.drone.values()][0]); d.id = %s; d.shortName = d.id; d.status = "EMERGENCY"; d.grounded = true; d.groundedReason = d.id;
 			fleet.store.upsert({kind: "drone", id: d.id, entity: d}); document.querySelectorAll("#tabs button")[1].click();
 			document.querySelector("#panel button.row").click(); return 1 })()`, id))
 		text, heading := js[string](t, ctx, `document.querySelector("#panel button.row").textContent`), js[string](t, ctx, `document.querySelector("#selected h2").textContent`)

@@ -249,7 +249,7 @@ func TestConsole_Commands(t *testing.T) {
 	selects := func(kind, id string) {
 		t.Helper()
 		js[any](t, ctx, fmt.Sprintf(`fleet.select({kind: %q, id: %q}), 1`, kind, id))
-		await(t, ctx, fmt.Sprintf(`document.querySelector("#selected h2")?.textContent === %q`, kind+" "+id))
+		await(t, ctx, fmt.Sprintf(`document.getElementById("selected")?.dataset.id === %q`, id))
 	}
 	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(ann))
 	await(t, ctx, fmt.Sprintf(`fleet.map.drawn === %d && document.getElementById("who").textContent === "ann@example.org"`, drones))
@@ -318,7 +318,7 @@ func TestConsole_Commands(t *testing.T) {
 	press("Recall")
 	accessible(t, ctx, "Recall")
 	fill("storm", "")
-	await(t, ctx, `!document.querySelector("dialog") && document.getElementById("said").textContent === "Recall: done"`)
+	await(t, ctx, `!document.querySelector("dialog") && document.getElementById("said").textContent === "Recall: sent; the drone has not confirmed it yet"`)
 
 	// Who plans an order, and who did before. F-ARE-05
 	selects("order", handOver(t, clients))

@@ -8,8 +8,9 @@ import { MapView } from "./mapview";
 import { views, type ViewName } from "./model";
 import { Numbers } from "./numbers";
 import { knowsPast, type Page } from "./page";
-import { Critical, unacknowledged } from "./rail";
+import { Rail, Worst } from "./rail";
 import { StoryView } from "./story";
+import { Strip } from "./strip";
 import { TimeBar } from "./timebar";
 
 // Each component takes the page, and nothing from another one.
@@ -20,7 +21,8 @@ export function App({ p }: Props) {
   return <>
     <a class="skip" href="#panel" onClick={(e) => { e.preventDefault(); document.getElementById("panel")!.focus(); }}>Skip to the tables</a>
     <Header p={p} />
-    <Critical p={p} />
+    <Strip p={p} />
+    <Worst p={p} />
     <main>
       <MapView p={p} />
       <section id="side" aria-label="Tables">
@@ -34,10 +36,9 @@ export function App({ p }: Props) {
 }
 
 function Tabs({ p }: Props) {
-  const alerts = unacknowledged(p.live).length;
   return <nav id="tabs" aria-label="Views">
     {views.map((v) => <button key={v} type="button" aria-current={v === p.model.view ? "page" : undefined} disabled={p.model.past !== null && !knowsPast(v)}
-      onClick={() => p.show(v)}>{v === "Alerts" && alerts ? `${v} ${alerts}` : v}</button>)}
+      onClick={() => p.show(v)}>{v}</button>)}
   </nav>;
 }
 
@@ -45,7 +46,7 @@ const panels: Record<ViewName, (p: Page) => JSX.Element> = {
   Orders: (p) => <Board p={p} kind="order" caption="Open orders, those with the least time left first" />,
   Drones: (p) => <Board p={p} kind="drone" caption="Drones, those in trouble first" />,
   Missions: (p) => <Board p={p} kind="mission" caption="Missions, active ones first" />,
-  Alerts: (p) => <Board p={p} kind="alert" caption="Alerts" />,
+  Alerts: (p) => <Rail p={p} />,
   Cycles: (p) => <><Cycles p={p} /><Board p={p} kind="cycle" caption="Cycles, newest first" /></>,
   Numbers: (p) => <Numbers p={p} />,
   Story: (p) => <StoryView p={p} />,

@@ -1,38 +1,33 @@
 import type { Props } from "./app";
+import { Cut, Refs } from "./names";
 import { tables, type Table } from "./tables";
 
 const most = 200; // rows; more make a page slow, and nobody reads them
 
 // Board is the table of one kind of entities.
 export function Board({ p, kind, caption }: Props & { kind: keyof typeof tables; caption: string }) {
-  const { columns, rows, tone } = tables[kind] as Table<{ id: string }>, s = p.store, selected = p.model.selected;
-  const all = rows(s).filter((row) => p.filter?.matches(kind, row.id) ?? true);
+  const t = tables[kind] as Table<{ id: string }>, s = p.store, selected = p.model.selected;
+  const every = t.rows(s), all = every.filter((row) => p.filter?.matches(kind, row.id) ?? true), shown = all.slice(0, most);
+  const hidden = every.length - all.length, filtered = hidden ? ` The filter hides ${hidden}.` : "";
+  const row = (e: { id: string }) => {
+    const on = selected?.kind === kind && selected.id === e.id, act = () => p.select({ kind, id: e.id });
+    const cells = t.columns.map((c) => c.refs ? <Refs p={p} list={c.refs(e)} /> : <Cut text={c.text(e, s)} />);
+    return <tr key={e.id} class={t.tone?.(e, s)} data-selected={on ? "" : undefined} onClick={(event) => { if (!(event.target as Element).closest("button")) act(); }}>
+      <th scope="row"><button type="button" class="row" dir="auto" title={e.id} aria-pressed={on} onClick={act}>{cells[0]}</button></th>
+      {cells.slice(1).map((cell) => <td dir="auto">{cell}</td>)}
+    </tr>;
+  };
+  const head = (name: string) => <tr key={`section ${name}`} class="section">
+    <th scope="colgroup" colSpan={t.columns.length}>{name}: {all.filter((e) => t.section!(e) === name).length}</th>
+  </tr>;
   return <div>
     <div class="scroll">
       <table>
         <caption>{caption}</caption>
-        <thead><tr>{columns.map((c) => <th key={c.name} scope="col">{c.name}</th>)}</tr></thead>
-        <tbody>
-          {all.slice(0, most).map((row) => {
-            const on = selected?.kind === kind && selected.id === row.id, act = () => p.select({ kind, id: row.id });
-            const cells = columns.map((c) => { const text = c.text(row, s); return c.ids ? <Ids text={text} /> : text; });
-            return <tr key={row.id} class={tone?.(row, s)} data-selected={on ? "" : undefined} onClick={(e) => { if (!(e.target as Element).closest("button")) act(); }}>
-              <th scope="row"><button type="button" class="row" dir="auto" aria-pressed={on} onClick={act}>{cells[0]}</button></th>
-              {cells.slice(1).map((cell) => <td dir="auto">{cell}</td>)}
-            </tr>;
-          })}
-        </tbody>
+        <thead><tr>{t.columns.map((c) => <th key={c.name} scope="col">{c.name}</th>)}</tr></thead>
+        <tbody>{shown.flatMap((e, i) => t.section && (i === 0 || t.section(e) !== t.section(shown[i - 1])) ? [head(t.section(e)), row(e)] : [row(e)])}</tbody>
       </table>
     </div>
-    <p class="note">{all.length > most ? `The first ${most} of ${all.length}. Use Find to see others.` : all.length ? `${all.length} in all.` : p.filter ? "Nothing matches." : "None."}</p>
+    <p class="note">{all.length > most ? `The first ${most} of ${all.length}. Use Find to see others.` : all.length ? `${all.length} in all.` : "None."}{filtered}</p>
   </div>;
-}
-
-// Ids are one a line. Long ones are cut before their end, which tells them apart; a title has
-// them whole.
-function Ids({ text }: { text: string }) {
-  return <span title={text}>{text.split("\n").map((id) => {
-    const letters = [...id], tail = letters.length > 16 ? 9 : 0;
-    return <span class="id"><span>{letters.slice(0, letters.length - tail).join("")}</span>{tail > 0 && <span>{letters.slice(-tail).join("")}</span>}</span>;
-  })}</span>;
 }

@@ -24,7 +24,7 @@ export function Dialog({ p, v }: Props & { v: Verb }) {
     }
     setSending(true);
     setWrong("");
-    ask(v.path, body).then(() => { box.current!.close(); p.say(`${v.name}: done`); }, (err: Error) => { setWrong(err.message); setSending(false); });
+    ask(v.path, body).then(() => { box.current!.close(); p.say(`${v.name}: ${v.said ?? "done"}`); }, (err: Error) => { setWrong(err.message); setSending(false); });
   };
   return <dialog ref={box} aria-labelledby="verb" onClose={() => p.model.set({ verb: null })}>
     <form onSubmit={send}>

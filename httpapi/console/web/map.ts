@@ -117,9 +117,10 @@ export class FleetMap {
     this.fitted = true;
   }
 
-  // show brings a place to the middle.
-  show(p: Place): void {
+  // show brings a place to the middle, at a scale of closer at least.
+  show(p: Place, closer = 0): void {
     this.moved = true;
+    this.scale = Math.max(this.scale, closer);
     this.lat = p.lat;
     this.lon = p.lon;
     this.redraw();
@@ -196,8 +197,8 @@ export class FleetMap {
   private draw(): void {
     if (!this.moved) this.frame();
     const { g, colours, store } = this, ratio = window.devicePixelRatio || 1;
-    if (this.page.model.following && this.selected?.kind === "drone") {
-      const m = store.marks.get(this.selected.id);
+    if (this.page.model.following && this.selected) {
+      const m = store.marks.get(store.droneOf(this.selected) ?? "");
       if (m) { this.lat = m.lat; this.lon = m.lon; this.moved = true; }
     }
     g.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -1,3 +1,4 @@
+import { counts } from "./counts";
 import type { Frame } from "./replay";
 import type { Session } from "./session";
 import type { Store } from "./store";
@@ -17,10 +18,11 @@ export class Model {
   selected: Key | null = null;
   following = false; // the selection stays in the middle of the map
   find = "";
+  only: string[] = []; // ids of counts
   past: Store | null = null; // the fleet at a past moment
   frame: Frame | null = null; // of the replay
   theme: Theme = "";
-  sound = false;
+  sound = localStorage.getItem("sound") === "on";
   verb: Verb | null = null; // asked about in the dialog
   said = ""; // what became of the last command
   who: Session | null = null;
@@ -37,6 +39,7 @@ export class Model {
   set(patch: Patch): void {
     const step = !this.restoring && ["view", "selected", "past"].some((name) => name in patch);
     Object.assign(this, patch);
+    if (patch.sound !== undefined) localStorage.setItem("sound", patch.sound ? "on" : "off");
     if (patch.theme !== undefined) localStorage.setItem("theme", patch.theme);
     const address = this.address();
     if (address !== this.known) {
@@ -52,6 +55,7 @@ export class Model {
     if (this.view !== "Orders") q.set("view", this.view);
     if (this.selected) q.set(this.selected.kind, this.selected.id);
     if (this.find) q.set("find", this.find);
+    if (this.only.length) q.set("only", this.only.join());
     if (this.following) q.set("follow", "");
     if (this.past) q.set("at", new Date(this.past.now()).toISOString());
     const text = q.toString();
@@ -67,6 +71,7 @@ export class Model {
     this.view = views.find((v) => v === q.get("view")) ?? "Orders";
     this.selected = kind ? { kind, id: q.get(kind)! } : null;
     this.find = q.get("find") ?? "";
+    this.only = (q.get("only") ?? "").split(",").filter((id) => counts.some((c) => c.id === id));
     this.following = q.has("follow");
     this.frame = null;
     return isNaN(at) ? null : at;

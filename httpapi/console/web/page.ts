@@ -1,6 +1,9 @@
+import { worst } from "./alerts";
+import { counts, numberOf } from "./counts";
 import { Filter } from "./filter";
 import type { FleetMap } from "./map";
 import { Model, type Theme, type ViewName } from "./model";
+import { said } from "./names";
 import { Replay } from "./replay";
 import { ask, session } from "./session";
 import { Siren } from "./siren";
@@ -9,7 +12,8 @@ import { Stream } from "./stream";
 import type { Key, Place, Upsert } from "./types";
 import { server } from "./words";
 
-const samples = 360; // of the share of busy drones
+const sampling = 15e3, samples = 60; // ms between samples of the counts, and how many are kept
+const near = 12000; // pixels a degree: close enough to tell two drones apart
 
 // Page has what its components show, and what people do to it beside commands.
 export class Page {
@@ -17,10 +21,11 @@ export class Page {
   readonly model: Model;
   readonly stream: Stream;
   readonly replay = new Replay();
-  readonly busy: number[] = []; // shares of the drones with a mission
+  readonly history = new Map<string, number[]>(); // of each count, a sample every 15 s
   filter: Filter | null = null; // null shows all
   map!: FleetMap; // set by its component
   dark = false; // as the style sheet has it
+  private sampled = NaN; // when, by the server's clock
   private siren = new Siren();
 
   // draw brings the page up to date, all but the map.
@@ -45,15 +50,18 @@ export class Page {
     }, 1000);
     void this.identify();
     setInterval(() => void this.identify(), 20 * 60e3);
-    setInterval(() => { if (this.stream.state === "refused") void this.identify(); this.remember(); this.sample(); }, 5000);
+    setInterval(() => { if (this.stream.state === "refused") void this.identify(); this.remember(); }, 5000);
   }
 
   refresh(): void {
     const m = this.model, find = m.find.trim().toLowerCase();
-    this.filter = find ? new Filter(this.store, find) : null;
+    this.filter = find || m.only.length ? new Filter(this.store, find, m.only) : null;
+    this.sample();
     const root = document.documentElement.dataset;
     root.state = this.stream.state === "live" && this.stream.delay > 0 ? "lost" : this.stream.state;
     if (m.frame) root.past = "places"; else if (m.past) root.past = "all"; else delete root.past;
+    const t = worst(this.live), n = [...this.live.all.alert.values()].filter((a) => a.urgent && !a.acknowledged).length;
+    document.title = t ? `(${n}) ${said(this.live, t.alert)}` : "DroneFleet console";
     this.draw();
     this.siren.hear(this.live, m.sound);
   }
@@ -62,7 +70,7 @@ export class Page {
 
   select(k: Key | null): void {
     if (k?.kind === "alert") k = this.store.all.alert.get(k.id)?.entity ?? k;
-    this.model.set({ selected: k, following: this.model.following && k?.kind === "drone" });
+    this.model.set({ selected: k, said: "", following: this.model.following && k !== null && this.store.droneOf(k) !== undefined });
     const p = k && this.placeOf(k);
     if (p && document.activeElement !== this.map.canvas) this.map.show(p);
     this.map.redraw();
@@ -79,6 +87,13 @@ export class Page {
     }
   }
 
+  // zoomTo selects an entity and shows what is around it.
+  zoomTo(k: Key): void {
+    this.select(k);
+    const at = this.placeOf(k);
+    if (at) this.map.show(at, near);
+  }
+
   follow(on: boolean): void {
     this.model.set({ following: on });
     this.map.redraw();
@@ -89,8 +104,9 @@ export class Page {
     this.restyle();
   }
 
-  find(text: string): void {
-    this.model.set({ find: text });
+  // narrow shows only what some of the counts count and what contains a text.
+  narrow(only: string[], find = this.model.find): void {
+    this.model.set({ only, find });
     this.map.redraw();
   }
 
@@ -143,10 +159,15 @@ export class Page {
   }
 
   private sample(): void {
-    const drones = [...this.live.all.drone.values()];
-    if (!drones.length) return;
-    this.busy.push(drones.filter((d) => d.currentMissionId).length / drones.length);
-    if (this.busy.length > samples) this.busy.shift();
+    const now = this.live.now();
+    if (!this.live.all.drone.size || now - this.sampled < sampling) return;
+    this.sampled = now;
+    for (const c of counts) {
+      const list = this.history.get(c.id) ?? [];
+      list.push(numberOf(c, this.live));
+      if (list.length > samples) list.shift();
+      this.history.set(c.id, list);
+    }
   }
 
   // identify asks who is signed in: at the start, when the connection is refused, and often

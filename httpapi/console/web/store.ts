@@ -1,4 +1,4 @@
-import type { Drone, Entities, Key, Kind, Mission, Order, Place, Position, Upsert, Waypoint } from "./types";
+import type { Alert, Drone, Entities, Key, Kind, Mission, Order, Place, Position, Upsert, Waypoint } from "./types";
 import { clock, plain } from "./words";
 
 const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse", "lock", "alert"];
@@ -17,7 +17,7 @@ export class Store {
   readonly all: { [K in Kind]: Map<string, Entities[K]> };
   readonly marks = new Map<string, Mark>();
   readonly hospitals = new Map<string, Place>(); // where orders go
-  private offset = 0; // of the server's clock to this page's, in ms
+  private offset = NaN; // of the server's clock to this page's, in ms
 
   // at is the only moment that a store of the past knows, in Unix ms.
   constructor(private at = NaN) {
@@ -39,6 +39,7 @@ export class Store {
   upsert(u: Upsert): void {
     const map = this.all[u.kind] as Map<string, unknown> | undefined;
     if (!map) return; // a kind of a later server
+    if (u.kind === "alert") u = { ...u, entity: { rank: 9, urgent: (u.entity as Alert).kind.startsWith("CRITICAL"), ...(u.entity as Partial<Alert>) } }; // until every server ranks them
     map.set(u.id, u.entity);
     if (u.kind === "order" && this.hospitals.size < most) {
       const p = (u.entity as Order).deliveryLocation;
@@ -100,10 +101,20 @@ export class Store {
     });
   }
 
-  // slack is the time between an order's planned delivery, or now if none is planned, and its deadline, in ms.
+  // slack is the time between an order's delivery and its deadline, in ms: as planned; or if no
+  // drone has it, the soonest that one could bring it.
   slack(o: Order): number {
-    const eta = this.eta(o);
-    return time(o.deadline) - (isNaN(eta) ? this.now() : Math.max(eta, this.now()));
+    const eta = this.eta(o), at = isNaN(eta) ? time(o.earliestArrival) : eta;
+    return time(o.deadline) - (isNaN(at) ? this.now() : Math.max(at, this.now()));
+  }
+
+  // droneOf is the drone that an entity is, or is with; undefined for none.
+  droneOf(k: Key): string | undefined {
+    switch (k.kind) {
+      case "drone": return k.id;
+      case "order": return this.all.order.get(k.id)?.assignedDroneId;
+      case "mission": return this.all.mission.get(k.id)?.droneId;
+    }
   }
 }
 
@@ -115,6 +126,16 @@ export function standing(d: Drone): string {
 // plannedBy is the depot whose area plans an order, and since when if another did before.
 export function plannedBy(o: Order): string {
   return o.planningDepotId ? o.planningDepotId + (o.handedOverBy?.length ? ` since ${clock(time(o.planningSince))}` : "") : "";
+}
+
+// unconfirmed says what a drone was told and has not confirmed by a report; "" if nothing.
+export function unconfirmed(m: Mission): string {
+  switch (m.unconfirmed) {
+    case "RECALL": return `recalled at ${clock(time(m.recalledAt))}, not yet confirmed by the drone`;
+    case "AMENDMENT": return "changed, not yet confirmed by the drone";
+    case "MISSION": return "sent, not yet confirmed by the drone";
+  }
+  return m.recalledAt ? `recalled at ${clock(time(m.recalledAt))}` : "";
 }
 
 export function open(o: Order): boolean { return o.status !== "DELIVERED" && o.status !== "CANCELLED"; }

@@ -1,39 +1,53 @@
-import { open, standing, stopText, time, type Store } from "./store";
-import type { Alert, Cycle, Drone, Entities, Mission, Order } from "./types";
+import { late, unplanned } from "./counts";
+import { name } from "./names";
+import { open, standing, stopText, time, unconfirmed, type Store } from "./store";
+import type { Alert, Cycle, Drone, Entities, Key, Mission, Order } from "./types";
 import { clock, plain, span } from "./words";
 
 // Methods, so that a table of some entities is a table of entities.
-// A column of ids has one a line.
-interface Column<T> { name: string; text(t: T, s: Store): string; ids?: true }
-export interface Table<T> { kind: "drone" | "order" | "mission" | "alert" | "cycle"; columns: Column<T>[]; rows(s: Store): T[]; tone?(t: T, s: Store): string }
+// A column of refs shows them as links; its text is for the filter.
+interface Column<T> { name: string; text(t: T, s: Store): string; refs?(t: T): Key[] }
+export interface Table<T> {
+  kind: "drone" | "order" | "mission" | "alert" | "cycle"; columns: Column<T>[];
+  rows(s: Store): T[]; // those of a section together
+  section?(t: T): string;
+  tone?(t: T, s: Store): string;
+}
+
+const ref = (kind: Key["kind"], id?: string): Key[] => id ? [{ kind, id }] : [];
 
 const rank: Record<string, number> = { EMERGENCY: 0, PROBLEM: 1, UNKNOWN: 2, DELIVERING: 3, MOVING: 4, RESERVED: 5, IDLE: 6, CHARGING: 7 };
+
+// Orders that no drone has come first: somebody has to do something about them.
+const sections = ["No drone", "With a drone", "Held"];
+function section(o: Order): string { return o.held ? "Held" : unplanned(o) ? "No drone" : "With a drone"; }
 
 const orders: Table<Order> = {
   kind: "order",
   columns: [
-    { name: "Order", text: (o) => o.id, ids: true },
+    { name: "Order", text: (o, s) => name(s, { kind: "order", id: o.id }) },
     { name: "Priority", text: (o) => plain(o.priority ?? "") },
     { name: "Slack", text: (o, s) => span(s.slack(o)) },
     { name: "Status", text: (o) => (o.held ? "held" : plain(o.status)) },
-    { name: "ETA", text: (o, s) => clock(s.eta(o)) },
-    { name: "Drone", text: (o) => o.assignedDroneId ?? "", ids: true },
+    { name: "ETA", text: (o, s) => clock(s.eta(o)) || (o.earliestArrival && unplanned(o) ? `at best ${clock(time(o.earliestArrival))}` : "") },
+    { name: "Drone", text: (o) => o.assignedDroneId ?? "", refs: (o) => ref("drone", o.assignedDroneId) },
     { name: "Waits for", text: (o) => o.held ? o.heldReason ?? "an operator" : plain(o.waiting?.[0]?.reason ?? "") },
   ],
   rows: (s) => [...s.all.order.values()].filter(open).map((o) => [s.slack(o), o] as const)
-    .sort(([a, x], [b, y]) => (a || 0) - (b || 0) || (x.id < y.id ? -1 : 1)).map(([, o]) => o),
-  tone: (o, s) => s.slack(o) < 0 ? "bad" : o.priority === "CRITICAL" ? "warn" : "",
+    .sort(([a, x], [b, y]) => sections.indexOf(section(x)) - sections.indexOf(section(y)) || (a || 0) - (b || 0) || (x.id < y.id ? -1 : 1)).map(([, o]) => o),
+  section,
+  tone: (o, s) => late(o, s) || s.slack(o) < 0 ? "bad" : o.priority === "CRITICAL" ? "warn" : "",
 };
 
 const drones: Table<Drone> = {
   kind: "drone",
   columns: [
-    { name: "Drone", text: (d) => d.id, ids: true },
+    { name: "Drone", text: (d, s) => name(s, { kind: "drone", id: d.id }) },
     { name: "Status", text: (d, s) => [plain(d.status), d.grounded ? "grounded" : "", standing(d), due(d, s) ? "due soon" : ""].filter(Boolean).join(", ") },
     { name: "Battery", text: (d, s) => { const m = s.marks.get(d.id); return m ? `${Math.round(m.battery)} %` : ""; } },
     { name: "Report", text: (d, s) => { const m = s.marks.get(d.id); return m ? span(Math.max(0, s.now() - m.at)) : "never"; } },
-    { name: "Mission", text: (d) => d.currentMissionId ?? "", ids: true },
-    { name: "Depot", text: (d) => d.homeDepotId ?? "", ids: true },
+    { name: "Carries", text: (d) => d.currentMissionId ?? "", refs: (d) => ref("mission", d.currentMissionId) },
+    { name: "Depot", text: (d) => d.homeDepotId ?? "", refs: (d) => ref("depot", d.homeDepotId) },
   ],
   rows: (s) => [...s.all.drone.values()].sort((a, b) => (rank[a.status] ?? 9) - (rank[b.status] ?? 9) || (a.id < b.id ? -1 : 1)),
   tone: (d, s) => d.status === "EMERGENCY" || d.status === "PROBLEM" ? "bad" : d.status === "UNKNOWN" || d.grounded || standing(d) || due(d, s) ? "warn" : "",
@@ -44,11 +58,11 @@ function due(d: Drone, s: Store): boolean { return [...s.all.alert.values()].som
 const missions: Table<Mission> = {
   kind: "mission",
   columns: [
-    { name: "Mission", text: (m) => m.id, ids: true },
-    { name: "Status", text: (m) => plain(m.status) + (m.failureReason ? `: ${plain(m.failureReason)}` : "") },
-    { name: "Drone", text: (m) => m.droneId, ids: true },
+    { name: "Mission", text: (m, s) => name(s, { kind: "mission", id: m.id }) },
+    { name: "Status", text: (m) => [plain(m.status) + (m.failureReason ? `: ${plain(m.failureReason)}` : ""), m.status === "ACTIVE" ? unconfirmed(m) : ""].filter(Boolean).join("; ") },
+    { name: "Drone", text: (m) => m.droneId, refs: (m) => ref("drone", m.droneId) },
     { name: "Stops", text: (m) => `${m.reachedStops} of ${m.route.length}` },
-    { name: "Orders", text: (m) => m.orderIds.join("\n"), ids: true },
+    { name: "Orders", text: (m) => m.orderIds.join("\n"), refs: (m) => m.orderIds.map((id) => ({ kind: "order", id })) },
     { name: "Next", text: (m) => { const w = m.route[m.reachedStops]; return m.status === "ACTIVE" && w ? `${stopText(w)} ${clock(time(w.eta))}` : ""; } },
   ],
   rows: (s) => [...s.all.mission.values()].sort((a, b) => (a.status === "ACTIVE" ? 0 : 1) - (b.status === "ACTIVE" ? 0 : 1) || time(b.startTime) - time(a.startTime)),
@@ -63,8 +77,7 @@ const alerts: Table<Alert> = {
     { name: "Since", text: (a) => clock(time(a.since)) },
     { name: "Acknowledged", text: (a) => a.acknowledged ? `${a.acknowledged.by}: ${a.acknowledged.reason}` : "" },
   ],
-  rows: (s) => [...s.all.alert.values()].sort((a, b) => (a.acknowledged ? 1 : 0) - (b.acknowledged ? 1 : 0) || (urgent(a) ? 0 : 1) - (urgent(b) ? 0 : 1) || (a.id < b.id ? -1 : 1)),
-  tone: (a) => a.acknowledged ? "" : urgent(a) ? "bad" : "warn",
+  rows: (s) => [...s.all.alert.values()],
 };
 
 const cycles: Table<Cycle> = {
@@ -74,8 +87,8 @@ const cycles: Table<Cycle> = {
     { name: "Outcome", text: (c) => plain(c.outcome) + quiet(c) + (c.detail ? `: ${c.detail}` : "") },
     { name: "Decisions", text: (c) => decisions(c) },
     { name: "Not served", text: (c) => notServed(c) },
-    { name: "Depot", text: (c) => c.depotId, ids: true },
-    { name: "Lock held by", text: (c) => c.holder ?? "", ids: true },
+    { name: "Depot", text: (c) => c.depotId, refs: (c) => ref("depot", c.depotId) },
+    { name: "Lock held by", text: (c) => c.holder ?? "" },
     { name: "Fence", text: (c) => fence(c) },
     { name: "Read, solve, publish (ms)", text: (c) => `${c.readMs}, ${c.solveMs}, ${c.publishMs}` },
   ],
@@ -106,7 +119,5 @@ export function notServed(c: Cycle): string {
   for (const u of c.unserved) counts.set(u.reason, (counts.get(u.reason) ?? 0) + 1);
   return [...counts].map(([reason, n]) => `${n} ${plain(reason)}`).join(", ") + (c.unservedTotal > c.unserved.length ? ", more" : "");
 }
-
-export function urgent(a: Alert): boolean { return a.kind.startsWith("CRITICAL"); }
 
 export const tables = { order: orders, drone: drones, mission: missions, alert: alerts, cycle: cycles } as { [K in "order" | "drone" | "mission" | "alert" | "cycle"]: Table<Entities[K]> };

@@ -9,7 +9,7 @@ export interface Place { lat: number; lon: number }
 
 export interface Drone {
   id: string; status: string; position?: Place; batteryPercentage: number; speedKmh: number; lastUpdate?: string; // without a position it never reported
-  currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; emergencyLatched?: boolean; ghostMissionId?: string; linkLostAt?: string;
+  shortName?: string; currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; emergencyLatched?: boolean; ghostMissionId?: string; linkLostAt?: string;
   registeredAt?: string; registeredBy?: string; unregistered?: boolean; retiredAt?: string; typeId?: string; serialNumber?: string; reportedSerial?: string;
   payloadCapacityKg?: number; maxFlightTimeMinutes?: number; coldBox?: { minCelsius: number; maxCelsius: number };
   flightSeconds?: number; landings?: number; batteryHealth?: number;
@@ -19,6 +19,7 @@ export interface Drone {
 export interface Order {
   id: string; status: string; priority?: string; productType?: string; pickupLocation?: Place; deliveryLocation: Place;
   createdAt?: string; deadline?: string; deliveredAt?: string; held: boolean; heldReason?: string; late: boolean;
+  requesterId?: string; earliestArrival?: string; // if it waits: the soonest that any drone could bring it
   assignedDroneId?: string; assignedMissionId?: string; waiting?: { depotId?: string; reason: string }[];
   pinnedDroneId?: string; forbiddenDroneIds?: string[];
   planningDepotId?: string; planningSince?: string; handedOverBy?: string[]; // whose area plans it, and who did before
@@ -28,6 +29,7 @@ export interface Waypoint { type: string; position: Place; relatedOrderId?: stri
 
 export interface Mission {
   id: string; droneId: string; orderIds: string[]; route: Waypoint[]; status: string; failureReason?: string;
+  recalledAt?: string; unconfirmed?: string; // what the drone was told and has not confirmed: RECALL, AMENDMENT or MISSION
   reachedStops: number; startTime?: string; endTime?: string;
 }
 
@@ -43,7 +45,8 @@ export interface Depot { id: string; name?: string; position: Place }
 export interface Warehouse { id: string; name?: string; position: Place }
 
 export interface Alert {
-  id: string; kind: string; entity: Key; since?: string; text: string; acknowledged: { by: string; at: string; reason: string } | null;
+  id: string; kind: string; entity: Key; since?: string; text: string; rank: number; urgent: boolean; cause?: string; // rank 1 is the worst; the cause is another alert
+  acknowledged: { by: string; at: string; reason: string } | null;
 }
 
 export interface Lock { key?: string; depotId?: string }

@@ -1,5 +1,5 @@
 import { pathOf } from "./session";
-import { open, type Store } from "./store";
+import { open, unconfirmed, type Store } from "./store";
 import type { Alert, Key } from "./types";
 
 // Verb is something that an operator may do.
@@ -8,6 +8,8 @@ export interface Verb {
   about: string; // what it is done to
   path: string;
   says: string; // what it does
+  said?: string; // what to say once the server has accepted it, if it is not done by then
+  off?: string; // why it cannot be done now
   fields?: Record<string, string>; // of the request, beside the reason
   // One more field: of values, a time, or a text with suggestions.
   choice?: { name: string; label: string; values?: string[]; suggest?: string[]; value: string };
@@ -16,7 +18,7 @@ export interface Verb {
 // verbsFor lists what somebody may do to an entity as it is.
 export function verbsFor(s: Store, k: Key, may: string[]): Verb[] {
   const about = `${k.kind} ${k.id}`, list: Verb[] = [];
-  const add = (name: string, command: string, says: string, choice?: Verb["choice"]) => may.includes(`${k.kind}s ${command}`) && list.push({ name, about, path: pathOf(k.kind, k.id, command), says, choice });
+  const add = (name: string, command: string, says: string, choice?: Verb["choice"], off?: string) => may.includes(`${k.kind}s ${command}`) && list.push({ name, about, path: pathOf(k.kind, k.id, command), says, choice, off });
   if (k.kind === "drone") {
     const d = s.all.drone.get(k.id);
     if (d && !d.grounded) add("Ground", "ground", "It gets no mission until it is released. A mission that it flies goes on.");
@@ -38,8 +40,10 @@ export function verbsFor(s: Store, k: Key, may: string[]): Verb[] {
       if (o.held) add("Release", "release", "It is planned again."); else add("Hold", "hold", "It is not planned until it is released.");
       add("Cancel order", "cancel", "It is not delivered. This cannot be undone.");
     }
-  } else if (k.kind === "mission" && s.all.mission.get(k.id)?.status === "ACTIVE") {
-    add("Recall", "recall", "What is not aboard waits for another drone. The drone delivers what is aboard or is revoked.");
+  } else if (k.kind === "mission") {
+    const m = s.all.mission.get(k.id), off = m?.recalledAt && `It was ${unconfirmed(m)}.`;
+    if (m?.status === "ACTIVE") add("Recall", "recall", "What is not aboard waits for another drone. The drone delivers what is aboard or is revoked.", undefined, off);
+    for (const v of list) v.said = "sent; the drone has not confirmed it yet";
   }
   return list;
 }
