@@ -14,6 +14,8 @@ type frames interface {
 	// Receive returns the next message. A *Refusal says that it cannot be read.
 	Receive() (upward, error)
 	Send(m *pb.GatewayMessage) error
+	// Close lets a Receive that is under way return, now or soon. why is what the drone was told.
+	Close(why *Refusal)
 }
 
 // upward is a message of a drone. One field is set.
@@ -31,39 +33,30 @@ func (o outlet) Send(m Message) error { return o.frames.Send(down(m)) }
 // helloWithin is how long a drone may take to say hello.
 const helloWithin = 10 * time.Second
 
-// serve runs a session of the drone who, until it ends or ctx does. It has told the drone why.
-// The caller must then close the connection, which ends a Receive that is under way.
+// serve runs a session of the drone who, until it ends or the connection does. It has told the
+// drone why. The caller must then close the connection. It takes no goroutine but the caller's:
+// there are thousands of connections.
 func serve(ctx context.Context, g Gateway, who Identity, c frames) *Refusal {
-	opened := make(chan Session, 1)
-	failed := make(chan error, 1)
-	go func() { failed <- receive(ctx, g, who, c, opened) }()
-	late := time.NewTimer(helloWithin)
-	defer late.Stop()
-	var session Session
-	select {
-	case session = <-opened:
-		late.Stop()
-	case err := <-failed:
+	late := time.AfterFunc(helloWithin, func() { c.Close(refuse(c, noHello())) })
+	first, err := c.Receive()
+	if !late.Stop() {
+		return noHello() // as the drone was told
+	}
+	if err != nil {
 		return refuse(c, err)
-	case <-late.C:
-		return refuse(c, noHello())
-	case <-ctx.Done():
-		return nil
 	}
-	select {
-	case <-session.Ended():
-	case <-ctx.Done():
-		session.Close(nil)
-	case err := <-failed:
-		var why *Refusal
-		if refused, is := errors.AsType[*Refusal](err); is {
-			final := *refused // the session may be sending it
-			final.Final = true
-			why = &final
-		}
-		session.Close(why)
-		<-session.Ended()
+	session, err := open(ctx, g, who, first, c)
+	if err != nil {
+		return refuse(c, err)
 	}
+	var why *Refusal
+	if refused, is := errors.AsType[*Refusal](receive(ctx, session, c)); is {
+		final := *refused // the session may be sending it
+		final.Final = true
+		why = &final
+	}
+	session.Close(why)
+	<-session.Ended()
 	return session.Why()
 }
 
@@ -83,24 +76,20 @@ func noHello() *Refusal {
 	return &Refusal{Reason: NoHello, Text: "no hello within " + helloWithin.String() + "; send it as the first message"}
 }
 
-// receive opens the session and gives it what the drone sends, until that ends.
-func receive(ctx context.Context, g Gateway, who Identity, c frames, opened chan<- Session) error {
-	first, err := c.Receive()
-	if err != nil {
-		return err
-	}
+// open opens the session of a drone, whose first message must be a hello.
+func open(ctx context.Context, g Gateway, who Identity, first upward, c frames) (Session, error) {
 	if first.hello == nil {
-		return &Refusal{Reason: NoHello, Text: "the first message is not a hello; send hello with the drone_id first"}
+		return nil, &Refusal{Reason: NoHello, Text: "the first message is not a hello; send hello with the drone_id first"}
 	}
 	hello, err := readHello(first.hello)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	session, err := g.Open(ctx, who, hello, outlet{c})
-	if err != nil {
-		return err
-	}
-	opened <- session
+	return g.Open(ctx, who, hello, outlet{c})
+}
+
+// receive gives a session what the drone sends, until one of them ends.
+func receive(ctx context.Context, session Session, c frames) error {
 	for {
 		switch m, err := c.Receive(); {
 		case err != nil:

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -37,11 +38,15 @@ var pings = keepalive.ServerParameters{
 	MaxConnectionIdle: time.Minute, // of a connection without a session
 }
 
+// flowWindow is how much a drone may send before the gateway reads it: the least that gRPC allows.
+const flowWindow = 64 << 10
+
 // newGRPC returns a server of DroneLink. Connections have small buffers, since thousands
-// of drones send little.
+// of drones send little, and windows of a fixed size: to measure one takes a ping for each report.
 func newGRPC(g Gateway, auth Authenticator, opts ...grpc.ServerOption) *grpc.Server {
 	server := grpc.NewServer(append(opts,
-		grpc.MaxRecvMsgSize(MaxFrame), grpc.ReadBufferSize(1<<10), grpc.WriteBufferSize(1<<10), grpc.HeaderTableSize(0),
+		grpc.MaxRecvMsgSize(MaxFrame), grpc.ReadBufferSize(1<<10), grpc.WriteBufferSize(1<<10), grpc.SharedWriteBuffer(true), grpc.HeaderTableSize(0),
+		grpc.StaticStreamWindowSize(flowWindow), grpc.StaticConnWindowSize(flowWindow), grpc.InTapHandle(interruptible),
 		grpc.MaxConcurrentStreams(100), grpc.MaxHeaderListSize(16<<10), grpc.ConnectionTimeout(helloWithin),
 		grpc.KeepaliveParams(pings), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)...)
@@ -64,6 +69,16 @@ func (l *grpcLink) Fly(stream grpc.BidiStreamingServer[pb.DroneMessage, pb.Gatew
 		return statusOf(refuse(grpcFrames{stream}, err))
 	}
 	return statusOf(serve(ctx, l.gateway, who, grpcFrames{stream}))
+}
+
+// interruptKey is the key of a call's context.CancelFunc in its context.
+type interruptKey struct{}
+
+// interruptible begins each call with a context that can be cancelled. That ends a Recv that
+// waits for the drone, and leaves the handler to say how the call ends.
+func interruptible(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	return context.WithValue(ctx, interruptKey{}, cancel), nil
 }
 
 // credentialsOf reads what a call shows.
@@ -109,6 +124,13 @@ func (f grpcFrames) Receive() (upward, error) {
 }
 
 func (f grpcFrames) Send(m *pb.GatewayMessage) error { return f.stream.Send(m) }
+
+// Close implements frames.
+func (f grpcFrames) Close(*Refusal) {
+	if cancel, is := f.stream.Context().Value(interruptKey{}).(context.CancelFunc); is {
+		cancel()
+	}
+}
 
 // statusOf is how a call ends: with the reason that the drone was told.
 func statusOf(why *Refusal) error {

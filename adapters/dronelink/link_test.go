@@ -207,7 +207,7 @@ func TestLink_PublishesWhatADroneReports(t *testing.T) {
 		return nil
 	})
 	for i, m := range published() {
-		if m.Attributes[wire.AttrSender] != "D-1" || m.OrderingKey != "D-1" || m.Attributes[wire.AttrContentType] != "application/protobuf" {
+		if m.Attributes[wire.AttrSender] != "D-1" || m.OrderingKey == "" || m.OrderingKey != published()[0].OrderingKey || m.Attributes[wire.AttrContentType] != "application/protobuf" {
 			t.Errorf("message %d: key %q, attributes %v", i, m.OrderingKey, m.Attributes)
 		}
 		report, err := wire.DecodeTelemetry(m.Data, m.Attributes)
@@ -322,6 +322,36 @@ func TestLink_SpeaksJSONOverWebSocket(t *testing.T) {
 	hear(string(dronelink.IdentityMismatch))
 	if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
 		t.Errorf("the connection ends with %v", err)
+	}
+}
+
+// F-GW-02: a session over WebSocket that a newer one ends is told, and closed with the reason,
+// although its drone sends nothing.
+func TestLink_TellsAWebSocketThatItIsSuperseded(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: f.ca.Roots(), Certificates: []tls.Certificate{certificate(t, f.ca, "D-1")}}}}
+	conn, _, err := websocket.Dial(t.Context(), "wss://"+f.addr+dronelink.WebSocketPath, &websocket.DialOptions{HTTPClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"hello": {"droneId": "D-1"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := conn.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.served(t, "D-1")
+	var last []byte
+	for err = nil; err == nil; {
+		var data []byte
+		if _, data, err = conn.Read(t.Context()); err == nil {
+			last = data
+		}
+	}
+	if !strings.Contains(string(last), string(dronelink.Superseded)) || websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+		t.Errorf("told %s, ended with %v", last, err)
 	}
 }
 

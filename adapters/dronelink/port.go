@@ -29,8 +29,8 @@ type Session interface {
 	Goodbye()
 	// Close ends the session. why is told to the drone; nil if the connection is gone.
 	Close(why *Refusal)
-	// Ended is closed once the session has ended and the drone was told, or did not read. The
-	// transport must then close the connection.
+	// Ended is closed once the session has ended and the drone was told, or did not read; the
+	// Outlet is closed then. The transport must close the connection.
 	Ended() <-chan struct{}
 	// Why is what ended the session; nil if the drone or its connection did.
 	Why() *Refusal
@@ -40,6 +40,9 @@ type Session interface {
 // wait for the drone to read, and must return once the connection is closed.
 type Outlet interface {
 	Send(m Message) error
+	// Close is called once the session has ended, for the reason why, so that the transport
+	// waits for the drone no longer. It returns at once.
+	Close(why *Refusal)
 }
 
 // Receipt waits until Pub/Sub has a report. The error is a *Refusal or that of ctx.

@@ -54,16 +54,8 @@ func (l *webLink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	keepAlive(ctx, conn)
-	why := serve(ctx, l.gateway, who, &webFrames{ctx, conn})
-	if why == nil {
-		_ = conn.Close(websocket.StatusNormalClosure, "") // it may be gone
-		return
-	}
-	code := websocket.StatusPolicyViolation
-	if why.RetryAfter > 0 {
-		code = websocket.StatusTryAgainLater
-	}
-	_ = conn.Close(code, string(why.Reason))
+	frames := &webFrames{ctx, conn}
+	frames.close(serve(ctx, l.gateway, who, frames))
 }
 
 // fail answers a request that opens no session.
@@ -132,4 +124,20 @@ func (f *webFrames) Send(m *pb.GatewayMessage) error {
 		return err
 	}
 	return f.conn.Write(f.ctx, websocket.MessageText, data)
+}
+
+// Close implements frames. The drone takes its time to close its side.
+func (f *webFrames) Close(why *Refusal) { go f.close(why) }
+
+// close closes the connection with a reason and waits until the drone does, for a moment. A second
+// call waits for the first.
+func (f *webFrames) close(why *Refusal) {
+	code, reason := websocket.StatusNormalClosure, ""
+	if why != nil {
+		code, reason = websocket.StatusPolicyViolation, string(why.Reason)
+		if why.RetryAfter > 0 {
+			code = websocket.StatusTryAgainLater
+		}
+	}
+	_ = f.conn.Close(code, reason) // the drone may be gone
 }

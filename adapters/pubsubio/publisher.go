@@ -2,6 +2,7 @@ package pubsubio
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -31,7 +32,12 @@ type orderingKey struct{ topic, key string }
 type sequence struct {
 	last   *pubsub.PublishResult // of the newest message
 	failed bool                  // a message failed and its sender knows it
+	resets int                   // how often the key went on after a failure
 }
+
+// gatherOthers is how long a message waits for others of its topic and ordering key, to share
+// their request. See Gather.
+const gatherOthers = 5 * time.Millisecond
 
 // NewPublisher returns a publisher on client, which stays the caller's to
 // close; Stop flushes first.
@@ -39,9 +45,15 @@ func NewPublisher(client *pubsub.Client) *Publisher {
 	return &Publisher{client: client, topics: map[string]*pubsub.Publisher{}, sequences: map[orderingKey]*sequence{}}
 }
 
+// Gather sets how long messages of a topic wait for others of their ordering key. It must be
+// called before the first of them is published.
+func (p *Publisher) Gather(topic string, wait time.Duration) {
+	p.topic(topic).PublishSettings.DelayThreshold = wait
+}
+
 // Published is a message being published.
 type Published struct {
-	result   *pubsub.PublishResult
+	result   *pubsub.PublishResult // nil for a message that is not sent because one before it failed
 	answered func(error)
 	span     trace.Span
 }
@@ -49,8 +61,12 @@ type Published struct {
 // Wait returns the message's id once the server has it, or an error if it may not
 // have it. It also ends the message's span.
 func (p Published) Wait(ctx context.Context) (id string, err error) {
-	id, err = p.result.Get(ctx)
-	p.answered(err)
+	if p.result == nil {
+		err = errBehind
+	} else {
+		id, err = p.result.Get(ctx)
+		p.answered(err)
+	}
 	if err != nil {
 		p.span.SetStatus(codes.Error, err.Error())
 	} else {
@@ -59,6 +75,8 @@ func (p Published) Wait(ctx context.Context) (id string, err error) {
 	p.span.End()
 	return id, err
 }
+
+var errBehind = errors.New("an earlier message of the same ordering key was not published")
 
 // Publish sends one message, with the trace of ctx if there is one. Messages of one
 // ordering key, which may be empty, keep their order. When one fails, those behind it fail
@@ -79,18 +97,22 @@ func (p *Publisher) Publish(ctx context.Context, topic string, data []byte, attr
 		s = &sequence{}
 		p.sequences[id] = s
 	}
-	if s.failed && isReady(s.last) {
+	switch {
+	case s.failed && !isReady(s.last):
+		return Published{span: span} // else a busy key would never be free to go on
+	case s.failed:
 		// After a failure the client refuses the key until resumed.
 		t.ResumePublish(key)
 		s.failed = false
+		s.resets++
 	}
-	result := t.Publish(ctx, msg)
+	result, resets := t.Publish(ctx, msg), s.resets
 	s.last = result
 	return Published{result: result, span: span, answered: func(err error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if err != nil {
-			s.failed = true
+			s.failed = s.failed || resets == s.resets // a sender may learn of it late
 		} else if s.last == result && !s.failed && p.sequences[id] == s {
 			delete(p.sequences, id)
 		}
@@ -113,7 +135,7 @@ func (p *Publisher) topic(id string) *pubsub.Publisher {
 	if !ok {
 		t = p.client.Publisher(id)
 		t.EnableMessageOrdering = true
-		t.PublishSettings.DelayThreshold = 5 * time.Millisecond
+		t.PublishSettings.DelayThreshold = gatherOthers
 		t.PublishSettings.CountThreshold = 500
 		t.PublishSettings.Timeout = publishTimeout
 		p.topics[id] = t

@@ -62,6 +62,7 @@ type telemetryShard struct {
 	minLease time.Duration    // how much of its lease a report must have left for a commit
 	status   *meter.Histogram // latencies of the two tiers
 	position *meter.Histogram
+	sent     *meter.Histogram // from the drone on
 
 	waiting map[domain.DroneID][]report
 	due     map[domain.DroneID]time.Time // when a waiting drone must be committed
@@ -94,7 +95,7 @@ func newTelemetryPipeline(s *settler, cfg Config, newApplier func() TelemetryApp
 		p.shards = append(p.shards, &telemetryShard{
 			settler: s, sampling: p.sampling, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
 			gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, minLease: cfg.Lease / 100, next: never(),
-			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition),
+			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition), sent: s.meter.Latency(LatencySent),
 			waiting: map[domain.DroneID][]report{},
 			due:     map[domain.DroneID]time.Time{},
 			seen:    map[domain.DroneID]activity{},
@@ -307,10 +308,12 @@ func (s *telemetryShard) finish(ctx context.Context, r report, err error) {
 	s.letters.Go(func() { s.settleReport(ctx, r, err) })
 }
 
-// Kinds of latency, beside the topic's own: the two tiers of telemetry.
+// Kinds of latency, beside the topic's own: the two tiers of telemetry, and that from a report's
+// timestamp, which is of the drone's clock, to its commit.
 const (
 	LatencyStatus   = "telemetry_status"
 	LatencyPosition = "telemetry_position"
+	LatencySent     = "telemetry_sent"
 )
 
 // timeClass records how long an applied report took, by its tier.
@@ -323,7 +326,9 @@ func (s *telemetryShard) timeClass(r report) {
 	if r.span != nil {
 		traced = r.span.SpanContext()
 	}
-	record(tier, s.now().Sub(r.msg.PublishTime), traced)
+	now := s.now()
+	record(tier, now.Sub(r.msg.PublishTime), traced)
+	record(s.sent, now.Sub(r.Timestamp), traced)
 }
 
 // forget drops the activity of drones that no longer report.

@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/apikeys"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/identity"
+	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
 // Authenticator finds out which drone a connection belongs to. What is nil is not accepted. It
@@ -23,6 +24,8 @@ type Authenticator struct {
 	// role is identity.Requester, and its claim holds the drone's id.
 	Tokens *identity.Verifier
 	Now    func() time.Time
+	// Meter counts connections that are refused; nil for none.
+	Meter *meter.Link
 }
 
 // Keys checks API keys. apikeys.Checker is one.
@@ -31,9 +34,18 @@ type Keys interface {
 	Recheck(ctx context.Context, k domain.APIKey) error
 }
 
-// Authenticate implements dronelink.Authenticator. A connection that shows a certificate and a
-// token must be of the same drone by both.
+// Authenticate implements dronelink.Authenticator.
 func (a Authenticator) Authenticate(ctx context.Context, c dronelink.Credentials) (dronelink.Identity, error) {
+	who, err := a.identify(ctx, c)
+	if refused, is := errors.AsType[*dronelink.Refusal](err); is && a.Meter != nil {
+		a.Meter.TurnedAway(string(refused.Reason))
+	}
+	return who, err
+}
+
+// identify finds out who connects. A connection that shows a certificate and a token must be of
+// the same drone by both.
+func (a Authenticator) identify(ctx context.Context, c dronelink.Credentials) (dronelink.Identity, error) {
 	if c.Bearer == "" && a.Certificates == nil {
 		return dronelink.Identity{}, unauthenticated(`no token; send "authorization: Bearer" and the drone's token`)
 	}

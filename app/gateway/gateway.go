@@ -3,9 +3,12 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"hash/fnv"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/restart"
 )
 
@@ -31,13 +35,33 @@ type Config struct {
 	MaxInFlight int64
 	// Rate is how many reports a second a drone may send; default 10.
 	Rate float64
+	// Meter counts what passes; default one that nobody reads.
+	Meter *meter.Link
 }
 
 func (c Config) withDefaults() Config {
 	c.MaxSessions = cmp.Or(c.MaxSessions, 20_000)
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, 2000)
 	c.Rate = cmp.Or(c.Rate, 10)
+	if c.Meter == nil {
+		c.Meter = new(meter.Link)
+	}
 	return c
+}
+
+// gatherReports is how long a report waits for others, to share their request to Pub/Sub.
+const gatherReports = 20 * time.Millisecond
+
+// orderingKeys are how many ordering keys all drones share. A request to Pub/Sub has messages of
+// one key only: with a key for each drone, each report would be a request.
+const orderingKeys = 32
+
+// orderingKey is the key of a drone's messages, the same at every gateway. So they stay in order,
+// and with one State Manager.
+func orderingKey(id domain.DroneID) string {
+	sum := fnv.New32a()
+	_, _ = io.WriteString(sum, string(id)) // it cannot fail
+	return "drones-" + strconv.Itoa(int(sum.Sum32()%orderingKeys))
 }
 
 // MaxReport is the largest report that is taken, in bytes. Real ones have about 200.
@@ -71,9 +95,11 @@ var _ dronelink.Gateway = (*Gateway)(nil)
 // maxLookups bounds how many drones' missions are read at a time, when all connect at once.
 const maxLookups = 64
 
-// New returns a gateway without sessions. The publisher stays the caller's to stop.
+// New returns a gateway without sessions. The publisher, which must be new, stays the caller's
+// to stop.
 func New(publisher *pubsubio.Publisher, missions Missions, clock clockwork.Clock, cfg Config, log *slog.Logger) *Gateway {
 	cfg = cfg.withDefaults()
+	publisher.Gather(pubsubio.TopicTelemetry, gatherReports)
 	return &Gateway{
 		cfg: cfg, clock: clock, publisher: publisher, missions: missions, log: log,
 		inFlight: semaphore.NewWeighted(cfg.MaxInFlight), lookups: semaphore.NewWeighted(maxLookups),
@@ -91,6 +117,15 @@ func (g *Gateway) Sessions() int {
 
 // Open implements dronelink.Gateway.
 func (g *Gateway) Open(_ context.Context, who dronelink.Identity, hello dronelink.Hello, out dronelink.Outlet) (dronelink.Session, error) {
+	s, err := g.open(who, hello, out)
+	if err != nil {
+		g.cfg.Meter.TurnedAway(string(err.Reason))
+		return nil, err
+	}
+	return s, nil
+}
+
+func (g *Gateway) open(who dronelink.Identity, hello dronelink.Hello, out dronelink.Outlet) (*session, *dronelink.Refusal) {
 	if hello.Drone != who.Drone {
 		return nil, mismatch("hello: drone_id", hello.Drone, who.Drone)
 	}
@@ -99,10 +134,11 @@ func (g *Gateway) Open(_ context.Context, who dronelink.Identity, hello dronelin
 		gateway: g, who: who, hello: hello, out: out, id: uuid.NewString(), began: now,
 		window: make(chan struct{}, window), closing: make(chan struct{}), ended: make(chan struct{}), allowance: newAllowance(g.cfg.Rate, now),
 	}
-	older, err := g.enter(s)
-	if err != nil {
-		return nil, err
+	older, refused := g.enter(s)
+	if refused != nil {
+		return nil, refused
 	}
+	g.cfg.Meter.Opened()
 	if older != nil {
 		older.end(superseded(s.id))
 	}
@@ -115,7 +151,7 @@ func (g *Gateway) Open(_ context.Context, who dronelink.Identity, hello dronelin
 }
 
 // enter makes s the session of its drone and returns the one that it replaces, if any.
-func (g *Gateway) enter(s *session) (older *session, err error) {
+func (g *Gateway) enter(s *session) (older *session, refused *dronelink.Refusal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	older = g.sessions[s.who.Drone]
@@ -244,7 +280,8 @@ func (g *Gateway) publish(ctx context.Context, who domain.DroneID, r dronelink.R
 		return nil, err
 	}
 	attrs[wire.AttrSender] = string(who)
-	published := g.publisher.Publish(context.WithoutCancel(ctx), pubsubio.TopicTelemetry, r.Data, attrs, string(who))
+	g.cfg.Meter.Pending(1)
+	published := g.publisher.Publish(context.WithoutCancel(ctx), pubsubio.TopicTelemetry, r.Data, attrs, orderingKey(who))
 	return &receipt{gateway: g, published: published}, nil
 }
 
@@ -266,7 +303,10 @@ func (r *receipt) Wait(ctx context.Context) error {
 	return nil
 }
 
-func (r *receipt) release() { r.gateway.inFlight.Release(1) }
+func (r *receipt) release() {
+	r.gateway.cfg.Meter.Pending(-1)
+	r.gateway.inFlight.Release(1)
+}
 
 // Drain tells every drone to reconnect elsewhere and waits until they are gone and their
 // reports are published, or until ctx ends. Nobody can connect meanwhile.

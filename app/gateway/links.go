@@ -48,13 +48,15 @@ func (g *Gateway) say(state domain.LinkState) {
 		g.log.Error("link state cannot be encoded", slog.String("drone_id", string(state.DroneID)), slog.Any("err", err))
 		return
 	}
-	published := g.publisher.Publish(context.Background(), pubsubio.TopicLinks, data, attrs, string(state.DroneID))
+	published := g.publisher.Publish(context.Background(), pubsubio.TopicLinks, data, attrs, orderingKey(state.DroneID))
 	g.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), publishLimit)
 		defer cancel()
 		if _, err := published.Wait(ctx); err != nil {
 			g.log.Warn("link state not published", slog.String("drone_id", string(state.DroneID)), slog.String("status", string(state.Status)), slog.Any("err", err))
+			return
 		}
+		g.cfg.Meter.Published(string(state.Status))
 	})
 }
 

@@ -97,6 +97,9 @@ func (o *outlet) Send(m dronelink.Message) error {
 	return nil
 }
 
+// Close implements dronelink.Outlet.
+func (o *outlet) Close(*dronelink.Refusal) {}
+
 // has reports whether a message is among those told.
 func (o *outlet) has(what func(dronelink.Message) bool) bool {
 	o.mu.Lock()

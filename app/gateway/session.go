@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/dronelink"
+	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
 const (
@@ -65,6 +66,7 @@ type session struct {
 type sentReport struct {
 	sequence uint32
 	receipt  *receipt
+	came     time.Time // by the machine's clock
 }
 
 // errOver is what a session says after it has ended without a reason to tell.
@@ -123,20 +125,23 @@ func (s *session) Report(ctx context.Context, r dronelink.Report) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	came := time.Now()
 	sent, err := s.gateway.publish(ctx, s.who.Drone, r)
 	refused, is := errors.AsType[*dronelink.Refusal](err)
 	switch {
 	case is && refused.Final:
+		s.gateway.cfg.Meter.Refused(string(refused.Reason))
 		<-s.window
 		s.end(refused)
 		return refused
 	case is:
+		s.gateway.cfg.Meter.Refused(string(refused.Reason))
 		s.tell(refused)
 	case err != nil:
 		<-s.window
 		return err
 	}
-	s.await(sentReport{r.Sequence, sent})
+	s.await(sentReport{r.Sequence, sent, came})
 	return nil
 }
 
@@ -207,10 +212,22 @@ func (s *session) awaitAll() {
 			s.ack = next.sequence
 			s.wake()
 		}
+		s.count(next)
 		s.mu.Unlock()
 		if err != nil {
 			s.end(unavailable(err))
 		}
+	}
+}
+
+// count counts a report that Pub/Sub has answered, or not. The lock must be held.
+func (s *session) count(r sentReport) {
+	switch {
+	case r.receipt == nil: // counted as refused
+	case s.broken:
+		s.gateway.cfg.Meter.Failed.Inc()
+	default:
+		s.gateway.cfg.Meter.AckTook(time.Since(r.came))
 	}
 }
 
@@ -288,6 +305,14 @@ func (s *session) sendAll() {
 		if err != nil { // the connection is gone
 			s.end(nil)
 			s.finish()
+			continue
+		}
+		switch c := m.Command; {
+		case c == nil:
+		case c.Revoke:
+			s.gateway.cfg.Meter.Revocations.Inc()
+		default:
+			s.gateway.cfg.Meter.Missions.Inc()
 		}
 	}
 }
@@ -344,7 +369,20 @@ func (s *session) finishLocked() {
 		s.finished = true
 		close(s.ended)
 		s.gateway.leave(s)
+		s.gateway.cfg.Meter.Ended(s.reason())
+		s.out.Close(s.why)
 	}
+}
+
+// reason is why the session has ended, for the meter. The lock must be held.
+func (s *session) reason() string {
+	switch {
+	case s.why != nil:
+		return string(s.why.Reason)
+	case s.goodbye:
+		return meter.LinkGoodbye
+	}
+	return meter.LinkDisconnected
 }
 
 func notReading() *dronelink.Refusal {

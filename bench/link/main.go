@@ -1,9 +1,11 @@
 // Command link measures the drone link: how long a report takes from a drone through a gateway
-// to its commit, and how much memory the gateway takes for each connection. The gateway is a
-// process of its own; the embedded servers, the State Manager and the drones are in this one.
+// to its commit, how much memory and processor time the gateway takes, and how soon drones learn
+// that a mission or an API key was revoked. The gateway is a process of its own; the embedded
+// servers, the State Manager and the drones are in this one.
 //
 //	go run ./bench/link                  # 5,000 drones at 1 Hz, with mutual TLS
 //	go run ./bench/link --drones 1000 --duration 20s
+//	go run ./bench/link --revoke --drones 200
 package main
 
 import (
@@ -46,13 +48,15 @@ type command struct {
 	Drones   int           `help:"Drones that connect." default:"5000" check:"min 1 max 100000"`
 	Hz       float64       `help:"Reports a second of each." default:"1" check:"over 0 max 10"`
 	Duration time.Duration `help:"How long they report, once all are connected." default:"30s" check:"over 0s"`
+	Revoke   bool          `help:"Measure how soon drones learn that their mission, and then their API key, was revoked, in place of reports."`
+	Gateway  string        `help:"Program to measure, such as an older gateway; empty to build that of this source." placeholder:"FILE" type:"path"`
 }
 
 func main() {
 	cli.Main(&command{}, "Measures the drone link: from a drone to the commit, and memory for each connection.")
 }
 
-// Run measures and prints a line.
+// Run measures and prints some lines.
 func (c *command) Run(ctx context.Context) (err error) {
 	firestore, err := firestoreemu.Start(firestoreemu.Options{})
 	if err != nil {
@@ -86,12 +90,26 @@ func (c *command) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	gateway, err := startGateway(ca, clients.Config)
+	gateway, err := c.startGateway(ca, clients.Config)
 	if err != nil {
 		return err
 	}
 	defer gateway.stop()
+	if c.Revoke {
+		return c.revoke(ctx, ca, gateway, m.Store, clients.Firestore)
+	}
 	return c.measure(ctx, ca, gateway, clients.Meter)
+}
+
+// droneID is the id of a drone, which are numbered from 0.
+func droneID(i int) domain.DroneID { return domain.DroneID(fmt.Sprintf("DRONE-%05d", i+1)) }
+
+// dial makes connections cheap for this process, which has them all.
+func dial(secure *tls.Config) []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(credentials.NewTLS(secure)), grpc.WithReadBufferSize(1 << 10), grpc.WithWriteBufferSize(1 << 10),
+		grpc.WithStaticStreamWindowSize(64 << 10), grpc.WithStaticConnWindowSize(64 << 10),
+	}
 }
 
 // measure connects the drones and lets them report.
@@ -105,7 +123,7 @@ func (c *command) measure(ctx context.Context, ca *devca.CA, gateway *process, c
 	drones := make([]*linksim.Drone, c.Drones)
 	began := time.Now()
 	for i := range drones {
-		id := domain.DroneID(fmt.Sprintf("DRONE-%05d", i+1))
+		id := droneID(i)
 		certificate, err := ca.Client("drone:" + string(id))
 		if err != nil {
 			return err
@@ -114,7 +132,7 @@ func (c *command) measure(ctx context.Context, ca *devca.CA, gateway *process, c
 		var once sync.Once
 		drones[i] = linksim.New(linksim.Config{
 			Drone: id, Address: func() string { return gateway.addr }, Pause: time.Second + rand.N(time.Second),
-			Dial:   []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(secure)), grpc.WithReadBufferSize(1 << 10), grpc.WithWriteBufferSize(1 << 10)},
+			Dial:   dial(secure),
 			Resume: func(*domain.Mission, int) { once.Do(func() { connected <- struct{}{} }) },
 		})
 		aloft.Go(func() { drones[i].Run(flying) })
@@ -131,13 +149,17 @@ func (c *command) measure(ctx context.Context, ca *devca.CA, gateway *process, c
 	}
 	fmt.Fprintf(cli.Stdout, "%d drones connected in %s\n", c.Drones, time.Since(began).Round(100*time.Millisecond))
 	time.Sleep(5 * time.Second) // what the handshakes needed is collected
-	idle := gateway.rssKB()
+	idle, theirs, ours := gateway.rssKB(), gateway.processor(), processor()
 	took, lost := c.report(ctx, drones)
-	full := gateway.rssKB()
+	full, theirs, ours := gateway.rssKB(), gateway.processor()-theirs, processor()-ours
 	slices.Sort(took)
-	committed := counts.Latency(pubsubio.TopicTelemetry)
-	fmt.Fprintf(cli.Stdout, "%d reports acked, %d not; send to ack p50 %s p99 %s; publish to commit p50 %s p99 %s\n",
-		len(took), lost, quantile(took, 0.5), quantile(took, 0.99), committed.Quantile(0.5).Round(time.Millisecond), committed.Quantile(0.99).Round(time.Millisecond))
+	fmt.Fprintf(cli.Stdout, "%d reports acked, %d not; send to ack p50 %s p99 %s\n", len(took), lost, quantile(took, 0.5), quantile(took, 0.99))
+	for _, l := range []struct{ name, kind string }{{"send to commit", pubsubio.LatencySent}, {"publish to commit", pubsubio.TopicTelemetry}} {
+		h := counts.Latency(l.kind)
+		fmt.Fprintf(cli.Stdout, "%s p50 %s p99 %s\n", l.name, h.Quantile(0.5).Round(time.Millisecond), h.Quantile(0.99).Round(time.Millisecond))
+	}
+	perThousand := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(max(1, len(took))) }
+	fmt.Fprintf(cli.Stdout, "processor time for 1,000 reports: gateway %.3f s, everything else %.3f s\n", perThousand(theirs), perThousand(ours))
 	each := func(kb int) float64 { return float64(kb-empty) / float64(c.Drones) }
 	fmt.Fprintf(cli.Stdout, "gateway: %d KB without drones; %.1f KB a connection that is idle, %.1f KB with reports; %d processors\n",
 		empty, each(idle), each(full), runtime.GOMAXPROCS(0))
@@ -158,7 +180,7 @@ func (c *command) report(ctx context.Context, drones []*linksim.Drone) (took []t
 		time.Sleep(time.Until(at))
 		sent := time.Now()
 		result, err := drones[n%len(drones)].ReportState(domain.Telemetry{
-			DroneID: domain.DroneID(fmt.Sprintf("DRONE-%05d", n%len(drones)+1)), Timestamp: sent, Battery: 80, SpeedKmh: 50,
+			DroneID: droneID(n % len(drones)), Timestamp: sent, Battery: 80, SpeedKmh: 50,
 			Position: domain.Position{Lat: 48.85 + float64(n/len(drones))*1e-4, Lon: 2.35}, Status: domain.DroneMoving,
 		})
 		if err != nil {
@@ -181,6 +203,15 @@ func (c *command) report(ctx context.Context, drones []*linksim.Drone) (took []t
 	return took, lost
 }
 
+// processor is the processor time that this process has used.
+func processor() time.Duration {
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -196,7 +227,7 @@ type process struct {
 }
 
 // startGateway builds and starts a gateway with certificates of ca.
-func startGateway(ca *devca.CA, hosts connect.Config) (*process, error) {
+func (c *command) startGateway(ca *devca.CA, hosts connect.Config) (*process, error) {
 	dir, err := os.MkdirTemp("", "bench-link-")
 	if err != nil {
 		return nil, err
@@ -207,10 +238,14 @@ func startGateway(ca *devca.CA, hosts connect.Config) (*process, error) {
 	if err = errors.Join(err, ca.Write(dir), devca.Write(dir, "server", server)); err != nil {
 		return nil, err
 	}
-	if out, err := exec.Command("go", "build", "-o", file("gateway"), "github.com/dronefleet/dronefleet/cmd/gateway").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the gateway: %w: %s", err, out)
+	program := c.Gateway
+	if program == "" {
+		program = file("gateway")
+		if out, err := exec.Command("go", "build", "-o", program, "github.com/dronefleet/dronefleet/cmd/gateway").CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build the gateway: %w: %s", err, out)
+		}
 	}
-	p.cmd = exec.Command(file("gateway"), "link", "--link-addr=127.0.0.1:0", "--tls-cert="+file("server.crt"), "--tls-key="+file("server.key"), "--client-ca="+file("ca.crt"))
+	p.cmd = exec.Command(program, "link", "--link-addr=127.0.0.1:0", "--tls-cert="+file("server.crt"), "--tls-key="+file("server.key"), "--client-ca="+file("ca.crt"))
 	p.cmd.Env = append(os.Environ(), connect.FirestoreHost+"="+hosts.FirestoreHost, connect.PubSubHost+"="+hosts.PubSubHost)
 	told, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -252,4 +287,20 @@ func (p *process) rssKB() int {
 		}
 	}
 	return 0
+}
+
+// ticksPerSecond is the unit of /proc/PID/stat: 100 on every Linux.
+const ticksPerSecond = 100
+
+// processor is the processor time that the gateway has used; 0 where the system does not tell.
+func (p *process) processor() time.Duration {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(text), ") ") // behind the program's name
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * time.Second / ticksPerSecond
 }

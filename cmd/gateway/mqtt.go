@@ -168,7 +168,7 @@ func (c *mqttCommand) Run(ctx context.Context) error {
 	defer stopWatch(exporting)
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
-	core := gateway.New(publisher, firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), clock, gateway.Config{}, log)
+	core := gateway.New(publisher, firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), clock, gateway.Config{Meter: &clients.Meter.Link}, log)
 	link := mqttlink.New(cfg, core, clock, log, clients.Meter)
 	if c.Leave {
 		if err := link.Leave(ctx); err != nil {

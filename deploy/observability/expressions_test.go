@@ -23,11 +23,11 @@ var ofTargets = []string{"job", "instance"}
 
 // values are the possible values of some labels. Other labels may have any value.
 var values = map[string][]string{
-	"job":      {"dronefleet-statemanager", "dronefleet-optimizer"}, // as in scrape.yaml, see TestScrapeConfig_HasTheJobsOfTheAlerts
+	"job":      {"dronefleet-statemanager", "dronefleet-optimizer", "dronefleet-gateway"}, // as in scrape.yaml, see TestScrapeConfig_HasTheJobsOfTheAlerts
 	"priority": priorities(),
 	"lock":     {"cycle", "sweeper"},
 	"method":   {"Commit", "BatchGetDocuments", "RunQuery", "BeginTransaction", "Rollback"},
-	"kind":     append([]string{pubsubio.LatencyPosition, pubsubio.LatencyStatus}, pubsubio.InboundTopics...),
+	"kind":     append([]string{pubsubio.LatencyPosition, pubsubio.LatencyStatus, pubsubio.LatencySent}, pubsubio.InboundTopics...),
 	"outcome":  {meter.Applied, meter.Rejected, meter.DeadLetter, meter.Nacked, "run", "skipped", "failed", meter.OnTime, meter.Late},
 	"reason": {string(policy.ReasonStaleTelemetry), string(policy.ReasonFutureTimestamp), string(policy.ReasonFenceUnknown),
 		string(lock.ReasonLocked), string(lock.ReasonExpired), string(lock.ReasonNotFound)},

@@ -32,6 +32,11 @@ var healthy = map[string]string{
 	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="decisions",le="+Inf"}`:                         `0+33x80`,
 	`dronefleet_parcels_picked_up_again_total{instance="a"}`:                                                       `0x80`,
 	`dronefleet_outbox_overflow_total{instance="a"}`:                                                               `0x80`,
+	`dronefleet_link_sessions{instance="g"}`:                                                                       `100x80`,
+	`dronefleet_link_sessions_ended_total{instance="g",reason="DISCONNECTED"}`:                                     `0+1x80`,
+	`dronefleet_link_ack_seconds_bucket{instance="g",le="0.131072"}`:                                               `0+3000x80`,
+	`dronefleet_link_ack_seconds_bucket{instance="g",le="4.194304"}`:                                               `0+3000x80`,
+	`dronefleet_link_ack_seconds_bucket{instance="g",le="+Inf"}`:                                                   `0+3000x80`,
 
 	`dronefleet_firestore_rpcs_total{instance="a",operation="telemetry",method="Commit"}`:        `0+300x80`,
 	`dronefleet_firestore_rpcs_failed_total{instance="a",operation="telemetry",method="Commit"}`: `0+3x80`,
@@ -98,6 +103,11 @@ var illnesses = []struct {
 	}, []string{"TelemetryStale"}},
 	{"a full outbox", map[string]string{`dronefleet_outbox_overflow_total{instance="a"}`: `0+1x80`}, []string{"OutboxOverflow"}},
 	{"a receiver of webhooks is down", map[string]string{`dronefleet_webhook_oldest_seconds{instance="a",webhook="W"}`: `0+60x80`}, []string{"WebhookBehind"}},
+	{"slow acks", map[string]string{`dronefleet_link_ack_seconds_bucket{instance="g",le="0.131072"}`: `0+300x80`}, []string{"LinkAcksSlow"}},
+	{"a network breaks", map[string]string{
+		`dronefleet_link_sessions{instance="g"}`:                                   `100x66 3x14`,
+		`dronefleet_link_sessions_ended_total{instance="g",reason="DISCONNECTED"}`: `0x66 97x14`,
+	}, []string{"LinkSessionsCut"}},
 	{"a parcel flies twice", map[string]string{`dronefleet_parcels_picked_up_again_total{instance="a"}`: `0x60 1x20`}, []string{"ParcelPickedUpAgain"}},
 	{"Firestore is down", map[string]string{
 		`dronefleet_firestore_rpcs_failed_total{instance="a",operation="telemetry",method="Commit"}`: `0+300x80`,

@@ -93,8 +93,26 @@ var (
 		"Mission commands by what became of them at an MQTT broker (sent, failed: they will be sent again); unheard counts those sent for which the broker knows no subscriber.", "outcome")
 	mqttConnected = describe("mqtt_connected", gauge,
 		"1 while a gateway receives reports from its MQTT broker, else 0; always 0 in processes without a broker.")
+	linkSessions = describe("link_sessions", gauge,
+		"Drones that are connected to this gateway.")
+	linkOpenedTotal = describe("link_sessions_opened_total", counter,
+		"Sessions that drones have begun at a gateway.")
+	linkEndedTotal = describe("link_sessions_ended_total", counter,
+		"Sessions that have ended, by reason: GOODBYE, DISCONNECTED (the connection broke without a goodbye), or the refusal that the drone was told.", "reason")
+	linkRefusedTotal = describe("link_connections_refused_total", counter,
+		"Connections that got no session because of their credentials or their hello, or because the gateway is full or stopping, by the reason that the drone was told.", "reason")
+	linkReportsTotal = describe("link_reports_total", counter,
+		"Reports that a gateway has taken from connected drones, by outcome (acked, refused: told to the drone with a reason, failed: Pub/Sub did not take it, so the session ended).", "outcome", "reason")
+	linkPending = describe("link_reports_pending", gauge,
+		"Reports that this gateway has handed to Pub/Sub and that are not answered yet, over the link or from a broker.")
+	linkAckSeconds = describe("link_ack_seconds", histogram,
+		"Seconds from a report's arrival at a gateway until its ack was ready to be sent.")
+	linkCommandsTotal = describe("link_commands_total", counter,
+		"Commands that a gateway has sent to connected drones, by kind (mission, revocation).", "kind")
+	linkStatesTotal = describe("link_states_total", counter,
+		"Link states that a gateway has published, by status (OPENED, LOST, RESTORED).", "status")
 	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,
-		"Seconds from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers.", "kind")
+		"Seconds from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers, and telemetry_sent is telemetry from its timestamp, by the drone's clock, on.", "kind")
 	cycleSeconds = describe("cycle_seconds", histogram,
 		"Seconds that completed solve cycles took, from asking for the lock to the last decision published.")
 	lockWaitSeconds = describe("lock_wait_seconds", histogram,

@@ -42,6 +42,7 @@ type Meter struct {
 	LiveReportsBytes  Counter // bytes of their messages
 	ClockOffset       Offset  // Firestore's time minus the local one
 	MQTT              MQTT    // of a gateway's broker
+	Link              Link    // of a gateway's own connections
 
 	tracer atomic.Pointer[trace.Tracer] // of calls; see TraceCalls
 

@@ -24,6 +24,7 @@ func (m *Meter) Collect(ch chan<- prometheus.Metric) {
 	m.collectLocks(collector{ch})
 	m.Fleet.collect(collector{ch})
 	m.MQTT.collect(collector{ch})
+	m.Link.collect(collector{ch})
 }
 
 // collector sends metrics to a scrape.

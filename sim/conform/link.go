@@ -191,7 +191,7 @@ func (s *linkSession) tell(m dronelink.Message) {
 
 // send sends what is queued until the session ends.
 func (s *linkSession) send(out dronelink.Outlet) {
-	defer close(s.ended)
+	defer func() { close(s.ended); out.Close(s.Why()) }()
 	for {
 		select {
 		case m := <-s.queue:
