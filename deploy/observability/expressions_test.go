@@ -30,7 +30,7 @@ var values = map[string][]string{
 	"kind":     append([]string{pubsubio.LatencyPosition, pubsubio.LatencyStatus, pubsubio.LatencySent}, pubsubio.InboundTopics...),
 	"outcome":  {meter.Applied, meter.Rejected, meter.DeadLetter, meter.Nacked, "run", "skipped", "failed", meter.OnTime, meter.Late},
 	"reason": {string(policy.ReasonStaleTelemetry), string(policy.ReasonFutureTimestamp), string(policy.ReasonFenceUnknown),
-		string(lock.ReasonLocked), string(lock.ReasonExpired), string(lock.ReasonNotFound)},
+		string(lock.ReasonLocked), string(lock.ReasonExpired), string(lock.ReasonNotFound), meter.LinkDisconnected},
 	"type":   {string(lock.EventAcquire), string(lock.EventRelease), string(lock.EventExtend), string(lock.EventIsLocked), string(lock.EventLookup)},
 	"result": {string(lock.ResultOK), string(lock.ResultFail)},
 }
@@ -135,7 +135,7 @@ func (c *checker) visit(e metricsql.Expr, over bool) {
 
 // functions are the functions of Prometheus that expressions may use. The parser also
 // accepts functions that only VictoriaMetrics has.
-var functions = append([]string{"histogram_quantile", "abs", "absent", "vector"}, overTime...)
+var functions = append([]string{"histogram_quantile", "abs", "absent", "vector", "max_over_time"}, overTime...)
 
 func (c *checker) metric(e *metricsql.MetricExpr, over bool) {
 	c.refuse(len(e.LabelFilterss) != 1, "%s is no plain selector", e.AppendString(nil))
