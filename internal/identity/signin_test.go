@@ -206,7 +206,7 @@ func TestSignIn_RefusesForgedAndReplayedAnswers(t *testing.T) {
 	d.fails("another browser's cookie", keptByThem, answer, "not started in this browser")
 	d.fails("another state", kept, changed("state", "x"), "not started in this browser")
 	d.fails("no state", kept, url.Values{"code": answer["code"]}, "not started in this browser")
-	d.fails("tampered cookie", "A"+kept[1:], answer, "not started in this browser")
+	d.fails("tampered cookie", string(kept[0]^1)+kept[1:], answer, "not started in this browser")
 	d.fails("another issuer", kept, changed("iss", "https://evil.example.org"), "another issuer")
 	d.fails("a guessed code", kept, changed("code", "guess"), `refuses the code: "invalid_grant"`)
 	d.fails("the user declines", kept, changed("error", "access_denied"), `"access_denied"`)

@@ -29,8 +29,9 @@ import (
 // lets them publish themselves.
 type GatewayDrill struct {
 	Gateways int
-	// Kills is how often a gateway is killed and replaced, and a drone restarts: whenever a
-	// tenth as many reports were acked as there are drones. Done is called then.
+	// Kills is how often at least a gateway is killed and replaced, and a drone restarts: whenever
+	// half as many reports were acked as there are drones, and until a drone that had
+	// restarted was told its mission. Done is called then.
 	Kills int
 	Done  func()
 }
@@ -166,8 +167,8 @@ func (d *drill) fly(ctx context.Context) error {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	acked := int64(0) // at the last kill
-	for range d.run.cfg.Drill.Kills {
-		for d.run.outside.drones.Stats().Telemetry.Confirmed < acked+int64(len(ids)/10) {
+	for kills := 0; kills < d.run.cfg.Drill.Kills || d.result().Resumed == 0; kills++ {
+		for d.run.outside.drones.Stats().Telemetry.Confirmed < acked+int64(len(ids)/2) {
 			select {
 			case <-ctx.Done():
 				return nil
