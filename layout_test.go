@@ -77,6 +77,7 @@ var restrictions = []struct {
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},
 	{"app/learning", []string{"domain", "policy"}},
 	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter", "internal/restart"}},
+	{"app/ownership", []string{"domain"}},
 	{"app/placefile", []string{"domain", "internal/input"}},
 	{"app/webhooks", []string{"domain", "policy", "lock", "adapters/firestoretx", "internal/meter", "internal/restart"}},
 	{"app/planview", []string{"solver", "internal/terminal"}},

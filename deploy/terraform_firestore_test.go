@@ -131,7 +131,7 @@ func checkFields(p *tfmodule.Plan, w *world, file indexFile, enterprise bool) []
 	}
 	found = append(found, compare("field", want, got)...)
 	return append(found, compare("TTL policy of",
-		[]string{firestoretx.AlertAcks, firestoretx.Cycles, firestoretx.Decisions, firestoretx.Discards, firestoretx.Events, firestoretx.Missions, firestoretx.Orders, firestoretx.Refusals, firestoretx.Replays, firestoretx.WebhookDeliveries}, slices.Sorted(maps.Keys(expire)))...)
+		[]string{firestoretx.AlertAcks, firestoretx.Cycles, firestoretx.Decisions, firestoretx.Discards, firestoretx.Events, firestoretx.Members, firestoretx.Missions, firestoretx.Orders, firestoretx.Refusals, firestoretx.Replays, firestoretx.WebhookDeliveries}, slices.Sorted(maps.Keys(expire)))...)
 }
 
 // byHand are the indexes that Enterprise does not make by itself, for the queries that

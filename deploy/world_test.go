@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 		collections: []string{
 			firestoretx.Drones, firestoretx.Orders, firestoretx.Missions, firestoretx.Decisions, firestoretx.Cycles,
 			firestoretx.Events, firestoretx.Depots, firestoretx.Warehouses, firestoretx.Control, firestoretx.Discards, firestoretx.Replays, firestoretx.AlertAcks, firestoretx.Learned,
-			firestoretx.DroneTypes, firestoretx.Maintenance, firestoretx.Refusals, firestoretx.PlaceChanges, firestoretx.LockBreaks, firestoretx.Keys,
+			firestoretx.DroneTypes, firestoretx.Maintenance, firestoretx.Refusals, firestoretx.PlaceChanges, firestoretx.LockBreaks, firestoretx.Keys, firestoretx.Members,
 			firestoretx.Webhooks, firestoretx.WebhookSecrets, firestoretx.WebhookDeliveries,
 			firestorelock.DefaultCollection, firestorelock.DefaultFenceCollection,
 		},

@@ -26,6 +26,7 @@ type (
 	DiscardID   string
 	RefusalID   string
 	ReplayID    string
+	MemberID    string
 )
 
 // MaxIDBytes bounds every identifier that enters the system.

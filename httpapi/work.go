@@ -92,6 +92,10 @@ func (w *work) checkCycles(now time.Time) Check {
 		why := cmp.Or(w.meter.Cycles.Obstacle(), "the log says what fails")
 		c.Detail = fmt.Sprintf("no cycle has ended for %s, more than %d intervals of %s: %s", ago.Truncate(time.Second), cyclesMissed, interval, why)
 	}
+	if late := w.meter.Cycles.Late(); late > interval && c.Status == CheckOK {
+		c.Status = CheckWarning
+		c.Detail = fmt.Sprintf("a cycle waited %s for its turn to search, more than the interval of %s; run more optimizers, or give this one more processors", late.Truncate(time.Second), interval)
+	}
 	return c
 }
 

@@ -49,6 +49,12 @@ func TestReadiness_ReportsLateWork(t *testing.T) {
 			map[string]string{"lock-cycle": CheckOK, "cycle": CheckFailing}, "3 intervals of 10s: the log says what fails"},
 		"cycles that stopped": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleRun) }, 53 * time.Second,
 			map[string]string{"lock-cycle": CheckOK, "cycle": CheckFailing}, "no cycle has ended for 5"},
+		"cycles that wait for their turn": {func(m *meter.Meter) { // F-OWN-02
+			m.Lock(meter.LockCycle)
+			m.Cycles.Ended(meter.CycleRun)
+			m.Cycles.NoteWait(14 * time.Second)
+			m.Cycles.NoteWait(time.Second)
+		}, time.Second, map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "waited 14s for its turn to search, more than the interval of 10s"},
 		"cycles a minute apart": {func(m *meter.Meter) {
 			m.Lock(meter.LockCycle)
 			m.Cycles.SetPeriod(time.Minute)

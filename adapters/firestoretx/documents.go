@@ -29,6 +29,7 @@ const (
 	Maintenance  = "maintenance"
 	Refusals     = "refusals"
 	Keys         = "keys"
+	Members      = "members"
 
 	Webhooks          = "webhooks"
 	WebhookSecrets    = "webhookSecrets"
@@ -40,6 +41,9 @@ const (
 	keyLastUsed = "lastUsedAt"
 	// eventShard spreads the events of large fleets, see Config.EventShards.
 	eventShard = "shard"
+	// beatAt and shareSince of a member are by the server's clock.
+	beatAt     = "beatAt"
+	shareSince = "shareSince"
 	// missionRevision on a drone repeats its mission's revision, so that the
 	// drone's version changes whenever its mission does.
 	missionRevision = "missionRevision"
@@ -472,6 +476,16 @@ var lockBreakCodec = codec[domain.LockBreak]{
 	instant("brokenAt", func(b *domain.LockBreak) *time.Time { return &b.BrokenAt }),
 	text("brokenBy", func(b *domain.LockBreak) *string { return &b.BrokenBy }),
 	text("why", func(b *domain.LockBreak) *string { return &b.Why }),
+}
+
+var memberCodec = codec[domain.Member]{
+	key(func(m *domain.Member) *domain.MemberID { return &m.ID }),
+	text("holder", func(m *domain.Member) *string { return &m.Holder }),
+	texts("depots", func(m *domain.Member) *[]domain.DepotID { return &m.Depots }),
+	real("share", func(m *domain.Member) *float64 { return &m.Share }),
+	real("shareBefore", func(m *domain.Member) *float64 { return &m.ShareBefore }),
+	instant(shareSince, func(m *domain.Member) *time.Time { return &m.ShareSince }),
+	instant(beatAt, func(m *domain.Member) *time.Time { return &m.BeatAt }),
 }
 
 var keyCodec = codec[domain.APIKey]{

@@ -60,13 +60,13 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false, seenAt: true},
 		Learned: fieldsOf(travelCodec), DroneTypes: fieldsOf(droneTypeCodec), Maintenance: fieldsOf(maintenanceCodec),
 		Refusals: fieldsOf(refusalCodec), PlaceChanges: fieldsOf(placeChangeCodec),
-		LockBreaks: fieldsOf(lockBreakCodec), AlertAcks: fieldsOf(alertAckCodec), Keys: fieldsOf(keyCodec),
+		LockBreaks: fieldsOf(lockBreakCodec), AlertAcks: fieldsOf(alertAckCodec), Keys: fieldsOf(keyCodec), Members: fieldsOf(memberCodec),
 		Webhooks: fieldsOf(webhookCodec), WebhookSecrets: fieldsOf(webhookSecretsCodec), WebhookDeliveries: fieldsOf(webhookDeliveryCodec),
 	}
 	maps.Copy(fields[Learned], fieldsOf(demandCodec))
 	fields[Drones][missionRevision] = false
 	fields[Events][eventShard] = false
-	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays, Refusals, AlertAcks, WebhookDeliveries, Orders, Missions} {
+	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays, Refusals, AlertAcks, WebhookDeliveries, Orders, Missions, Members} {
 		fields[collection][expireAt] = true
 	}
 	checkCollectionsExempt(t, Cycles, cycleCodec, exempt)
@@ -78,6 +78,7 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 	checkCollectionsExempt(t, LockBreaks, lockBreakCodec, exempt)
 	checkCollectionsExempt(t, AlertAcks, alertAckCodec, exempt)
 	checkCollectionsExempt(t, Keys, keyCodec, exempt)
+	checkCollectionsExempt(t, Members, memberCodec, exempt)
 	checkCollectionsExempt(t, Webhooks, webhookCodec, exempt)
 	checkCollectionsExempt(t, WebhookDeliveries, webhookDeliveryCodec, exempt)
 	for collection, names := range fields {

@@ -32,6 +32,9 @@ type Store interface {
 	Idle(ctx context.Context, depots []domain.DepotID, limits policy.Limits) ([]domain.Drone, error)
 	Waiting(ctx context.Context, depots []domain.DepotID) (map[domain.DepotID]int, error)
 	HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error)
+	Beat(ctx context.Context, m domain.Member) (time.Time, error)
+	Leave(ctx context.Context, id domain.MemberID) error
+	FollowMembers(ctx context.Context, seen func(firestoretx.Sight[domain.Member])) error
 }
 
 // PublishFunc sends decisions and waits for the server's answer to each. It returns an error for
@@ -48,8 +51,13 @@ type Config struct {
 	AreaRadius float64
 	// Interval between cycles; default 10 s.
 	Interval time.Duration
-	// LockTTL is how long a crashed cycle blocks the next; default 15 s.
+	// LockTTL is how long a process that died blocks its areas; default 15 s.
 	LockTTL time.Duration
+	// LockEachCycle takes an area's lock for one cycle, so that any process may run the next. The
+	// default is that members own areas, see package ownership.
+	LockEachCycle bool
+	// Searches bounds the cycles that search at once; default processors / 1.6, at least 1.
+	Searches int
 	// ReadLimit is how long reading a snapshot or the depots may take, in machine time; default 1
 	// min. Otherwise a query without an answer would block the depot for ever, because its lock is
 	// extended meanwhile.
@@ -103,6 +111,7 @@ func (c Config) withDefaults() Config {
 	c.Interval = cmp.Or(c.Interval, 10*time.Second)
 	c.LockTTL = cmp.Or(c.LockTTL, 15*time.Second)
 	c.ReadLimit = cmp.Or(c.ReadLimit, time.Minute)
+	c.Searches = cmp.Or(c.Searches, DefaultSearches())
 	c.Limits = c.Limits.WithDefaults()
 	c.Confidence = cmp.Or(c.Confidence, learning.DefaultConfidence)
 	if c.Tracing == nil {
@@ -122,7 +131,10 @@ type Runner struct {
 	log     *slog.Logger
 	meter   *meter.Meter
 	learner *learning.Learner // nil for none
-	blocked sync.Map          // domain.DepotID of an area to obstacle, as last recorded
+
+	searches searches
+	team     *team    // nil with Config.LockEachCycle
+	blocked  sync.Map // domain.DepotID of an area to obstacle, as last recorded
 }
 
 // NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.
@@ -130,7 +142,10 @@ func NewRunner(store Store, locks lock.Backend, publish PublishFunc, newID func(
 	m.Lock(meter.LockCycle) // so that readiness and dashboards have it from the start
 	cfg = cfg.withDefaults()
 	m.Cycles.SetPeriod(max(cfg.Interval, cfg.SolveLimit))
-	r := &Runner{store: timedStore{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m}
+	r := &Runner{store: timedStore{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m, searches: newSearches(cfg.Searches)}
+	if !cfg.LockEachCycle {
+		r.team = newTeam(r)
+	}
 	if !cfg.NoLearning {
 		r.learner = learning.NewLearner(r.store, planner.Assumed(cfg.Params), cfg.Confidence)
 	}

@@ -55,8 +55,8 @@ func (r *Runner) planRefused(p solver.Problem, broken error) {
 		slog.Any("err", broken), slog.String("problem", string(instance)))
 }
 
-// Once runs one cycle of the area that is named by a depot. The memory is the area's, from
-// earlier cycles; nil means none. The error is, or wraps,
+// Once runs one cycle of the area that is named by a depot, under a lock that it takes for the cycle.
+// The memory is the area's, from earlier cycles; nil means none. The error is, or wraps,
 //
 // - ErrLocked if another process is running a cycle of the area, - a *lock.ClockSkewError if this
 // process's clock is wrong, so it must not take a lock, - an *OtherAreaError if no area is named
@@ -65,9 +65,30 @@ func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory)
 	if memory == nil {
 		memory = r.NewMemory()
 	}
+	return r.traced(ctx, depot, func(ctx context.Context) (domain.Cycle, error) {
+		began := time.Now()
+		h, err := r.take(ctx, depot)
+		if err != nil {
+			return domain.Cycle{}, err
+		}
+		defer r.giveUp(ctx, h)
+		return r.cycle(ctx, h, began, depot, memory)
+	})
+}
+
+// owned runs one cycle of an area whose lock this process holds.
+func (r *Runner) owned(ctx context.Context, h *lock.Handle, depot domain.DepotID, memory *Memory) error {
+	_, err := r.traced(ctx, depot, func(ctx context.Context) (domain.Cycle, error) {
+		return r.cycle(ctx, h, time.Now(), depot, memory)
+	})
+	return err
+}
+
+// traced runs a cycle in a trace of its own, and keeps why it did not end.
+func (r *Runner) traced(ctx context.Context, depot domain.DepotID, run func(context.Context) (domain.Cycle, error)) (domain.Cycle, error) {
 	ctx, span := r.startCycle(meter.WithOperation(ctx, "cycle"), depot)
 	defer span.End()
-	cycle, err := r.once(ctx, depot, memory)
+	cycle, err := run(ctx)
 	if err != nil && !errors.Is(err, ErrLocked) && !isOtherArea(err) && ctx.Err() == nil {
 		r.meter.Cycles.Hindered(err)
 	}
@@ -75,7 +96,8 @@ func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory)
 	return cycle, err
 }
 
-func (r *Runner) once(ctx context.Context, depot domain.DepotID, memory *Memory) (domain.Cycle, error) {
+// take acquires an area's lock. Its lease is extended until giveUp.
+func (r *Runner) take(ctx context.Context, depot domain.DepotID) (*lock.Handle, error) {
 	opts := append(r.clock.LockOptions(r.cfg.LockTTL), lock.WithAutoExtend(), lock.WithLogger(r.log))
 	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, r.locks, domain.CycleLockKey(depot), opts...)
@@ -87,25 +109,32 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, memory *Memory)
 		default:
 			r.meter.Cycles.Ended(meter.CycleFailed)
 		}
-		return domain.Cycle{}, fmt.Errorf("depot %s: cycle lock: %w", depot, err)
+		return nil, fmt.Errorf("depot %s: cycle lock: %w", depot, err)
 	}
-	held := r.meter.Lock(meter.LockCycle)
-	held.Tried(began, ok)
+	r.meter.Lock(meter.LockCycle).Tried(began, ok)
 	if !ok {
 		r.meter.Cycles.Ended(meter.CycleSkipped)
-		return domain.Cycle{}, fmt.Errorf("depot %s: %w", depot, ErrLocked)
+		return nil, fmt.Errorf("depot %s: %w", depot, ErrLocked)
 	}
-	defer func() {
-		held.Gave()
-		if err := h.Close(); err != nil {
-			r.log.WarnContext(ctx, "cycle lock not released; it will expire", slog.Any("err", err))
-		}
-	}()
+	return h, nil
+}
+
+// giveUp releases an area's lock.
+func (r *Runner) giveUp(ctx context.Context, h *lock.Handle) {
+	r.meter.Lock(meter.LockCycle).Gave()
+	if err := h.Close(); err != nil {
+		r.log.WarnContext(ctx, "cycle lock not released; it will expire", slog.Any("err", err))
+	}
+}
+
+// cycle runs a cycle under a lock and records it. began is when its time begins to count.
+func (r *Runner) cycle(ctx context.Context, h *lock.Handle, began time.Time, depot domain.DepotID, memory *Memory) (domain.Cycle, error) {
 	cycle := domain.Cycle{
 		ID: domain.CycleID(r.newID()), DepotID: depot, Fence: string(h.Fence()), Holder: r.cfg.Holder,
 		StartedAt: r.clock.Now(),
 	}
-	if err = r.planAndPublish(ctx, h.Context(), &cycle, memory); err != nil {
+	err := r.planAndPublish(ctx, h.Context(), &cycle, memory)
+	if err != nil {
 		outcome, why := outcomeOf(err, h.Context())
 		if cycle.Detail != "" {
 			why += "; " + cycle.Detail
@@ -248,6 +277,12 @@ type cyclePlan struct {
 
 // plan reads the snapshot and plans. It notes in c what it saw and decided.
 func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) (cyclePlan, error) {
+	turn, err := r.searches.wait(ctx)
+	if err != nil {
+		return cyclePlan{}, err
+	}
+	defer turn.end()
+	r.waited(turn.waited)
 	began, asked := time.Now(), r.clock.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
 		Depot: c.DepotID, AreaRadius: r.cfg.AreaRadius, Limits: r.cfg.Limits,
@@ -271,6 +306,9 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	c.SnapshotTime, c.Drones, c.Flights, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Flights), len(snap.Orders)
 	c.ReadTook = time.Since(began)
 	r.learn(ctx, p, snap.ReadTime)
+	if err := turn.resume(ctx); err != nil {
+		return cyclePlan{}, err
+	}
 
 	began = time.Now()
 	planningBegan := r.clock.Now()

@@ -1,5 +1,5 @@
 // Package dispatch runs solve cycles. A cycle plans for an area, the depots whose drones
-// serve the same orders (policy.AreasOf). It takes the area's fenced lock, reads a
+// serve the same orders (policy.AreasOf). Under the area's fenced lock it reads a
 // consistent snapshot, plans (package planner), writes its record, publishes one decision
 // per mission, hands over orders that another area serves better, and completes the
 // record. At most one cycle of an area runs at a time. A cycle that loses its lease

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -15,9 +16,9 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Run runs a cycle of each area every interval until ctx ends. If a cycle takes
-// longer than the interval the next one follows at once; further ticks are
-// dropped. Failures are logged and the next tick tries again. The error is
+// Run runs a cycle of each area that this process owns every interval until ctx ends. If a cycle
+// takes longer than the interval the next one follows at once; further ticks are dropped.
+// With Config.LockEachCycle it runs those of each area whose lock is free. Failures are logged and the next tick tries again. The error is
 // non-nil only if the depots could not be read at the start, or if one of
 // Config.Depots does not exist then.
 //
@@ -31,6 +32,11 @@ func (r *Runner) Run(ctx context.Context) error {
 		r.log.WarnContext(ctx, "no cycles until a depot is added", slog.Any("err", err))
 	case err != nil:
 		return err
+	}
+	if r.team != nil {
+		var team sync.WaitGroup
+		team.Go(func() { r.team.run(ctx) })
+		defer team.Wait()
 	}
 	running := areaLoops{runner: r, loops: map[domain.DepotID]*areaLoop{}}
 	defer running.wait()
@@ -83,7 +89,11 @@ func (l areaLoops) start(ctx context.Context, area domain.DepotID) {
 	l.loops[area] = loop
 	go func() {
 		defer close(loop.done)
-		l.runner.runArea(ctx, area, loop.stop)
+		if l.runner.team != nil {
+			l.runner.ownArea(ctx, area, loop.stop)
+		} else {
+			l.runner.runArea(ctx, area, loop.stop)
+		}
 	}()
 }
 
@@ -102,6 +112,7 @@ func (l areaLoops) follow(ctx context.Context, known firestoretx.Listing[domain.
 			l.start(ctx, area)
 		}
 	}
+	l.runner.tellTeam(known.Items, func(area domain.DepotID) bool { return !complete || exists[area] })
 	for id, loop := range l.loops {
 		if complete && !loop.gone && !exists[id] {
 			l.runner.log.InfoContext(ctx, "planning area removed", slog.String("depot_id", string(id)))
@@ -144,7 +155,16 @@ func (r *Runner) Areas(ctx context.Context) ([]domain.DepotID, error) {
 			return nil, errors.Join(fmt.Errorf("the store has no depot %q; \"statemanager depots list\" shows those it has", id), malformed)
 		}
 	}
+	r.tellTeam(known, func(domain.DepotID) bool { return false })
 	return r.areasOf(known), nil
+}
+
+// tellTeam tells which areas there are by the known depots. Others that it knows stay if kept is
+// true of them.
+func (r *Runner) tellTeam(known []domain.Depot, kept func(domain.DepotID) bool) {
+	if r.team != nil {
+		r.team.know(policy.AreasOf(known, r.cfg.AreaRadius), kept)
+	}
 }
 
 // isClockWrong reports whether a cycle took no lock because the local clock is wrong.
@@ -153,7 +173,7 @@ func isClockWrong(err error) bool {
 	return wrong
 }
 
-// runArea runs an area's cycles until ctx ends, or until stop is closed and
+// runArea runs an area's cycles, with its lock for each, until ctx ends, or until stop is closed and
 // the running cycle has ended.
 func (r *Runner) runArea(ctx context.Context, area domain.DepotID, stop <-chan struct{}) {
 	ticker := r.clock.NewTicker(r.cfg.Interval)
@@ -162,28 +182,114 @@ func (r *Runner) runArea(ctx context.Context, area domain.DepotID, stop <-chan s
 	for {
 		began := time.Now()
 		_, err := r.Once(ctx, area, memory)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, ErrLocked):
-			r.log.DebugContext(ctx, "cycle skipped", slog.String("depot_id", string(area)))
-		case isOtherArea(err): // this loop is about to be stopped
-			r.log.InfoContext(ctx, "cycle skipped", slog.String("depot_id", string(area)), slog.Any("err", err))
-		case isClockWrong(err):
-			r.log.WarnContext(ctx, "cycle skipped: this process's clock is wrong", slog.String("depot_id", string(area)), slog.Any("err", err))
-		default:
-			if r.cfg.OnFailure != nil {
-				r.cfg.OnFailure(err)
-			}
-			r.log.WarnContext(ctx, "cycle failed; the next tick tries again", slog.Any("err", err), slog.Duration("after", time.Since(began)))
-		}
+		r.tell(ctx, area, began, err)
 		select {
 		case <-ctx.Done():
 			return
 		case <-stop:
 			return
 		case <-ticker.Chan():
+		}
+	}
+}
+
+// tell logs why a cycle did not end.
+func (r *Runner) tell(ctx context.Context, area domain.DepotID, began time.Time, err error) {
+	switch {
+	case err == nil, ctx.Err() != nil:
+	case errors.Is(err, ErrLocked):
+		r.log.DebugContext(ctx, "cycle skipped", slog.String("depot_id", string(area)))
+	case isOtherArea(err): // this loop is about to be stopped
+		r.log.InfoContext(ctx, "cycle skipped", slog.String("depot_id", string(area)), slog.Any("err", err))
+	case isClockWrong(err):
+		r.log.WarnContext(ctx, "cycle skipped: this process's clock is wrong", slog.String("depot_id", string(area)), slog.Any("err", err))
+	default:
+		if r.cfg.OnFailure != nil {
+			r.cfg.OnFailure(err)
+		}
+		r.log.WarnContext(ctx, "cycle failed; the next tick tries again", slog.Any("err", err), slog.Duration("after", time.Since(began)))
+	}
+}
+
+// ownArea takes an area's lock whenever the area is proposed to this member, and runs its cycles,
+// until ctx ends, or until stop is closed and the running cycle has ended.
+func (r *Runner) ownArea(ctx context.Context, area domain.DepotID, stop <-chan struct{}) {
+	var tried time.Time
+	for {
+		proposed, changed := r.team.takes(area)
+		if proposed && time.Since(tried) >= r.team.real(tryEvery) {
+			tried = time.Now()
+			h, err := r.takeOwnership(ctx, area)
+			r.tell(ctx, area, tried, err)
+			if err == nil {
+				r.runOwned(ctx, h, area, stop)
+				tried = time.Time{}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-stop:
+			return
+		case <-changed:
+		}
+	}
+}
+
+func (r *Runner) takeOwnership(ctx context.Context, area domain.DepotID) (*lock.Handle, error) {
+	h, err := r.take(meter.WithOperation(ctx, "cycle"), area)
+	if err == nil || ctx.Err() != nil {
+		return h, err
+	}
+	if !errors.Is(err, ErrLocked) {
+		r.meter.Cycles.Hindered(err)
+	}
+	if isClockWrong(err) {
+		r.team.quit(err)
+	}
+	return nil, err
+}
+
+// runOwned runs an area's cycles while this member holds its lock, and releases it at the end. What
+// the planner remembers ends with it: another member may plan the area in between.
+func (r *Runner) runOwned(ctx context.Context, h *lock.Handle, area domain.DepotID, stop <-chan struct{}) {
+	defer r.giveUp(ctx, h)
+	r.team.ran(area, nil)
+	defer r.team.gone(area)
+	r.log.InfoContext(ctx, "area taken", slog.String("depot_id", string(area)), slog.String("fence", string(h.Fence())))
+	ticker := r.clock.NewTicker(r.cfg.Interval)
+	defer ticker.Stop()
+	memory := r.NewMemory()
+	for ctx.Err() == nil && h.Context().Err() == nil {
+		began := time.Now()
+		err := r.owned(ctx, h, area, memory)
+		r.team.ran(area, err)
+		r.tell(ctx, area, began, err)
+		if !r.awaitTick(ctx, h, area, stop, ticker.Chan()) {
+			return
+		}
+	}
+}
+
+// awaitTick returns true when the next cycle is due, and false when this member must run no more.
+func (r *Runner) awaitTick(ctx context.Context, h *lock.Handle, area domain.DepotID, stop <-chan struct{}, tick <-chan time.Time) bool {
+	for {
+		kept, changed := r.team.keeps(area)
+		if !kept {
+			r.log.InfoContext(ctx, "area left to another optimizer", slog.String("depot_id", string(area)))
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-stop:
+			return false
+		case <-h.Context().Done():
+			r.log.WarnContext(ctx, "area lost", slog.String("depot_id", string(area)), slog.Any("err", context.Cause(h.Context())))
+			return false
+		case <-tick:
+			return true
+		case <-changed:
 		}
 	}
 }

@@ -96,7 +96,8 @@ type cycles struct {
 	amendFlags
 	learnFlags
 	SolveLimit time.Duration `help:"How long one cycle may search. Decisions from a snapshot older than two minutes are refused." default:"8s" check:"over 0s max 100s"`
-	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A running one extends its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
+	LockTTL    time.Duration `help:"How long a process that died blocks its areas. A living one extends its locks." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
+	Searches   int           `help:"How many cycles of this process may search at once; 0: processors / 1.6, at least 1. The others wait." default:"0" check:"min 0 max 1000"`
 	Format     wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
 }
 
@@ -111,7 +112,8 @@ type runCommand struct {
 	cycles
 	HTTPAddr string `help:"Address of /healthz, /readyz and /metrics, which require no credentials; off for none." default:"off" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	probing
-	Interval time.Duration `help:"Time between cycles." default:"10s" check:"over 0s max 1h"`
+	Interval  time.Duration `help:"Time between cycles." default:"10s" check:"over 0s max 1h"`
+	Ownership string        `help:"Who runs the cycles of an area: members, the one optimizer that owns it; or lock, whichever takes its lock, for one cycle." enum:"members,lock" default:"members"`
 }
 
 type onceCommand struct{ cycles }
@@ -125,7 +127,7 @@ func (c *runCommand) Run(ctx context.Context) error {
 	if listener != nil {
 		defer listener.Close()
 	}
-	return c.with(ctx, c.Interval, func(p *planning) error {
+	return c.with(ctx, dispatch.Config{Interval: c.Interval, LockEachCycle: c.Ownership == "lock"}, func(p *planning) error {
 		err := p.serve(ctx, listener, c.access())
 		if ctx.Err() != nil {
 			return nil
@@ -137,7 +139,7 @@ func (c *runCommand) Run(ctx context.Context) error {
 // Run runs one cycle of every area. It skips an area whose cycle another process runs,
 // and fails if the clock of this process is wrong.
 func (c *onceCommand) Run(ctx context.Context) error {
-	return c.with(ctx, 0, func(p *planning) error {
+	return c.with(ctx, dispatch.Config{LockEachCycle: true}, func(p *planning) error {
 		areas, err := p.runner.Areas(ctx)
 		errs := []error{err}
 		for _, area := range areas {
@@ -164,8 +166,8 @@ type planning struct {
 	log     *slog.Logger
 }
 
-// with connects, calls f and releases everything.
-func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*planning) error) error {
+// with connects, calls f and releases everything. cfg has what is the command's own.
+func (c *cycles) with(ctx context.Context, cfg dispatch.Config, f func(*planning) error) error {
 	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
 	clients, clock, err := c.OpenWithLocks(ctx, c.Locks)
 	if err != nil {
@@ -195,19 +197,17 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 		}
 	}()
 	p := &planning{clients: clients, clock: clock, locks: locks, log: log}
-	p.runner = c.runner(p, publisher, interval, tracing)
+	p.runner = c.runner(p, publisher, cfg, tracing)
 	log.InfoContext(ctx, "optimizer started", slog.String("project", clients.Config.Project),
 		slog.String("locks", clients.LockStore.String()), slog.Float64("speed", clock.Speed))
 	return f(p)
 }
 
-func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
-	cfg := dispatch.Config{
-		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
-		NoAmendments: !c.Amend, NoAdvance: !c.Position, Limits: policy.Limits{TurnTime: c.TurnTime}, NoLearning: !c.Learn, Confidence: c.Confidence,
-		Params: c.params(), AreaRadius: c.AreaRadius,
-		Holder: cli.Instance(), Tracing: tracing,
-	}
+func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, cfg dispatch.Config, tracing trace.TracerProvider) *dispatch.Runner {
+	cfg.LockTTL, cfg.SolveLimit, cfg.Seed, cfg.Searches = c.LockTTL, c.SolveLimit, uint64(time.Now().UnixNano()), c.Searches
+	cfg.NoAmendments, cfg.NoAdvance, cfg.Limits = !c.Amend, !c.Position, policy.Limits{TurnTime: c.TurnTime}
+	cfg.NoLearning, cfg.Confidence, cfg.Params, cfg.AreaRadius = !c.Learn, c.Confidence, c.params(), c.AreaRadius
+	cfg.Holder, cfg.Tracing = cli.Instance(), tracing
 	for _, id := range c.Depot {
 		cfg.Depots = append(cfg.Depots, domain.DepotID(id))
 	}

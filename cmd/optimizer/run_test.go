@@ -17,6 +17,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/httpapi"
@@ -106,7 +107,7 @@ func TestOnce_NamesTheSkippedDepot(t *testing.T) {
 	defer func() { os.Stderr = stderr }()
 	os.Stderr = log
 	once := &onceCommand{parseRun(t, hosts).cycles}
-	err = once.with(t.Context(), time.Second, func(p *planning) error {
+	err = once.with(t.Context(), dispatch.Config{}, func(p *planning) error {
 		h, ok, err := lock.TryAcquire(t.Context(), p.locks, domain.CycleLockKey(depot.ID))
 		if err != nil || !ok {
 			return fmt.Errorf("acquisition: %t, %w", ok, err)

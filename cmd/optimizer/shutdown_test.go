@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
@@ -32,7 +33,7 @@ func TestCycles_LeaveNoLockBehind(t *testing.T) {
 	locks := emutest.Connect(t, hosts).Firestore.Collection("locks")
 	c := &cycles{Connection: cli.Connection{Project: hosts.Project, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost}}
 	key := domain.CycleLockKey("D1")
-	err := c.with(t.Context(), time.Second, func(p *planning) error {
+	err := c.with(t.Context(), dispatch.Config{}, func(p *planning) error {
 		// The first acquisition of a key uses a different transaction from later ones.
 		h, ok, err := lock.TryAcquire(t.Context(), p.locks, key)
 		if err != nil || !ok || h.Close() != nil {

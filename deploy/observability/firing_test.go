@@ -44,18 +44,21 @@ var healthy = map[string]string{
 	`dronefleet_firestore_reads_per_thousand_messages{instance="a",kind="telemetry"}`:            `30x80`,
 	`dronefleet_firestore_writes_per_thousand_messages{instance="a",kind="telemetry"}`:           `1100x80`,
 
-	`dronefleet_cycles_total{instance="o",outcome="run"}`:            `0+3x80`,
-	`dronefleet_cycles_total{instance="o",outcome="failed"}`:         `0x80`,
-	`dronefleet_cycles_total{instance="a",outcome="run"}`:            `0x80`,
-	`dronefleet_cycles_total{instance="o",outcome="clock_wrong"}`:    `0x80`,
-	`dronefleet_depot_without_cycles{instance="a",depot="D1"}`:       `1x5 0x75`, // resolved
-	`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`:    `0+3x80`,
-	`dronefleet_cycle_seconds_bucket{instance="o",le="16.777216"}`:   `0+3x80`,
-	`dronefleet_cycle_seconds_bucket{instance="o",le="+Inf"}`:        `0+3x80`,
-	`dronefleet_plans_refused_total{instance="o"}`:                   `0x80`,
-	`dronefleet_orders_unserved{instance="o",priority="CRITICAL"}`:   `0x80`,
-	`dronefleet_orders_unserved{instance="o",priority="STANDARD"}`:   `3x80`,
-	`dronefleet_orders_unserved{instance="old",priority="CRITICAL"}`: `7x80`, // of an optimizer that runs no cycles any more
+	`dronefleet_cycles_total{instance="o",outcome="run"}`:               `0+3x80`,
+	`dronefleet_cycles_total{instance="o",outcome="failed"}`:            `0x80`,
+	`dronefleet_cycles_total{instance="a",outcome="run"}`:               `0x80`,
+	`dronefleet_cycles_total{instance="o",outcome="clock_wrong"}`:       `0x80`,
+	`dronefleet_depot_without_cycles{instance="a",depot="D1"}`:          `1x5 0x75`, // resolved
+	`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`:       `0+3x80`,
+	`dronefleet_cycle_seconds_bucket{instance="o",le="16.777216"}`:      `0+3x80`,
+	`dronefleet_cycle_seconds_bucket{instance="o",le="+Inf"}`:           `0+3x80`,
+	`dronefleet_cycle_wait_seconds_bucket{instance="o",le="8.388608"}`:  `0+3x80`,
+	`dronefleet_cycle_wait_seconds_bucket{instance="o",le="16.777216"}`: `0+3x80`,
+	`dronefleet_cycle_wait_seconds_bucket{instance="o",le="+Inf"}`:      `0+3x80`,
+	`dronefleet_plans_refused_total{instance="o"}`:                      `0x80`,
+	`dronefleet_orders_unserved{instance="o",priority="CRITICAL"}`:      `0x80`,
+	`dronefleet_orders_unserved{instance="o",priority="STANDARD"}`:      `3x80`,
+	`dronefleet_orders_unserved{instance="old",priority="CRITICAL"}`:    `7x80`, // of an optimizer that runs no cycles any more
 
 	`dronefleet_oldest_waiting_order_seconds{instance="a",priority="CRITICAL"}`: `40x80`,
 	`dronefleet_oldest_waiting_order_seconds{instance="a",priority="STANDARD"}`: `900x80`,
@@ -123,6 +126,8 @@ var illnesses = []struct {
 	{"a depot without cycles", map[string]string{`dronefleet_depot_without_cycles{instance="a",depot="D2"}`: `0x60 1x20`}, []string{"DepotWithoutCycles"}},
 	{"failing cycles", map[string]string{`dronefleet_cycles_total{instance="o",outcome="failed"}`: `0+1x80`}, []string{"CyclesFailing"}},
 	{"slow cycles", map[string]string{`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`: `0+1x80`}, []string{"CyclesSlow"}},
+	// F-OWN-02
+	{"cycles that wait", map[string]string{`dronefleet_cycle_wait_seconds_bucket{instance="o",le="8.388608"}`: `0+1x80`}, []string{"CyclesWait"}},
 	{"a refused plan", map[string]string{`dronefleet_plans_refused_total{instance="o"}`: `0x40 1x40`}, []string{"PlansRefused"}},
 	{"a CRITICAL order waits", map[string]string{`dronefleet_orders_unserved{instance="o",priority="CRITICAL"}`: `1x80`}, []string{"CriticalOrdersUnserved"}},
 	{"an old CRITICAL order", map[string]string{`dronefleet_oldest_waiting_order_seconds{instance="a",priority="CRITICAL"}`: `0+30x80`}, []string{"CriticalOrderWaiting"}},

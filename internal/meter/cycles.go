@@ -9,7 +9,7 @@ import (
 // Outcomes of a solve cycle, as counted.
 const (
 	CycleRun     = "run"     // ended with a plan, perhaps an empty one
-	CycleSkipped = "skipped" // another process held the lock
+	CycleSkipped = "skipped" // another process owns the area, or held its lock
 	CycleFailed  = "failed"  // an error at the lock, snapshot or plan, or a lost lease
 	// CycleClockWrong is a cycle that took no lock because this process's clock is wrong.
 	CycleClockWrong = "clock_wrong"
@@ -20,6 +20,8 @@ type Cycles struct {
 	// Took is the duration of the cycles that ran, from asking for the lock to the last
 	// decision published, in machine time.
 	Took Histogram
+	// Waited is how long cycles waited for their turn to search, in machine time.
+	Waited Histogram
 	// PlansRefused counts plans that broke the rules and were not published.
 	PlansRefused Counter
 	// Amended counts published changes of missions under way.
@@ -36,7 +38,9 @@ type Cycles struct {
 	mu       sync.Mutex
 	period   time.Duration
 	ended    time.Time
-	obstacle string              // why the cycles since have not ended
+	obstacle string        // why the cycles since have not ended
+	late     time.Duration // the longest wait of lateAt
+	lateAt   time.Time
 	unserved map[string]unserved // by area
 }
 
@@ -76,6 +80,29 @@ func (c *Cycles) Obstacle() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.obstacle
+}
+
+// lateShown is how long a wait counts for Late.
+const lateShown = time.Minute
+
+// NoteWait records how long a cycle waited for its turn to search.
+func (c *Cycles) NoteWait(d time.Duration) {
+	c.Waited.Record(d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); d >= c.late || now.Sub(c.lateAt) > lateShown {
+		c.late, c.lateAt = d, now
+	}
+}
+
+// Late is the longest wait of the last minute or two.
+func (c *Cycles) Late() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.lateAt) > 2*lateShown {
+		return 0
+	}
+	return c.late
 }
 
 // SetPeriod sets how often a cycle must end, in machine time: the interval between two

@@ -50,7 +50,7 @@ var (
 	commitRetriesTotal = describe("commit_retries_total", counter,
 		"Transactions retried and commits refused because another writer was faster.", "operation")
 	cyclesTotal = describe("cycles_total", counter,
-		"Solve cycles, by outcome (run, skipped because another process held the lock, failed, clock_wrong: no lock taken because the clock of this process is wrong).", "outcome")
+		"Solve cycles, by outcome (run, skipped because another process owns the area or held its lock, failed, clock_wrong: no lock taken because the clock of this process is wrong).", "outcome")
 	plansRefusedTotal = describe("plans_refused_total", counter,
 		"Plans that violated the rules and were not published.")
 	amendmentsTotal = describe("amendments_published_total", counter,
@@ -114,7 +114,9 @@ var (
 	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,
 		"Seconds from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers, and telemetry_sent is telemetry from its timestamp, by the drone's clock, on.", "kind")
 	cycleSeconds = describe("cycle_seconds", histogram,
-		"Seconds that completed solve cycles took, from asking for the lock to the last decision published.")
+		"Seconds that completed solve cycles took, from their beginning to the last decision published.")
+	cycleWaitSeconds = describe("cycle_wait_seconds", histogram,
+		"Seconds that solve cycles waited for their turn to search; at most --searches of them search at once in one process.")
 	lockWaitSeconds = describe("lock_wait_seconds", histogram,
 		"Seconds from asking for a lock until it was granted or found to be held.", "lock")
 	backlogAgeSeconds = describe("backlog_age_seconds", gauge,

@@ -118,6 +118,7 @@ func (m *Meter) collectCycles(c collector) {
 	c.count(handOversTotal, m.Cycles.HandedOver.Value())
 	c.count(standbyTotal, m.Cycles.Standby.Value())
 	c.durations(cycleSeconds, &m.Cycles.Took, shortBuckets)
+	c.durations(cycleWaitSeconds, &m.Cycles.Waited, shortBuckets)
 	for priority, n := range m.Cycles.Unserved() {
 		c.value(ordersUnserved, float64(n), priority)
 	}

@@ -91,6 +91,60 @@ func (m *model) nextFence(s *state, d int) uint8 {
 	return s.Issued[a]
 }
 
+// Whose cycle it is, and so which fence it has. From ofMembers on there is one for each member.
+const (
+	ofNewLease  uint8 = iota // the next fence
+	ofLostLease              // the previous one
+	ofMembers                // that of the member's ownership, however long ago another took the area
+)
+
+// cyclesOf lists whose cycles an area can have.
+func (m *model) cyclesOf(s *state, area int) (list []uint8) {
+	if m.world.Members > 0 {
+		for member := range m.world.Members {
+			if s.Owner[member][area] > 0 {
+				list = append(list, ofMembers+uint8(member))
+			}
+		}
+		return list
+	}
+	list = append(list, ofNewLease)
+	if s.Left.Old > 0 && s.Issued[area] > 0 {
+		list = append(list, ofLostLease)
+	}
+	return list
+}
+
+// fenceBy is the fence of a cycle that begins now.
+func (s *state) fenceBy(area int, by uint8) uint8 {
+	switch by {
+	case ofNewLease:
+		s.Issued[area]++
+	case ofLostLease:
+		s.Left.Old--
+	default:
+		return s.Owner[by-ofMembers][area]
+	}
+	return s.Issued[area]
+}
+
+// takings lists the areas that members can take. Leases are not modelled: a lock is free whenever
+// its lease has ended, and the member that had it may be frozen or have a wrong clock.
+func (m *model) takings(s *state, list []action) []action {
+	if s.Left.Take == 0 {
+		return list
+	}
+	for member := range m.world.Members {
+		if member > 0 && s.Owner[member-1] == [maxDepots]uint8{} {
+			break // members are interchangeable
+		}
+		for _, area := range m.areas[s.Depots] {
+			list = append(list, action{Do: doTake, A: uint8(member), B: uint8(depotNumber(area.ID()))})
+		}
+	}
+	return list
+}
+
 // readByArea is what a snapshot of an area shows of the orders that wait: those that its
 // depots plan and, in the first area, those that no depot plans.
 func readByArea(areas []domain.Area, area domain.DepotID, o domain.Order) bool {
@@ -143,9 +197,8 @@ func (m *model) handOvers(s *state, list []action) []action {
 			if other := m.areaWith(s, d.ID); other < 0 || other == from {
 				continue
 			}
-			list = append(list, action{Do: doHandOver, A: uint8(o), B: uint8(to)})
-			if s.Left.Old > 0 && s.Issued[from] > 0 {
-				list = append(list, action{Do: doHandOver, A: uint8(o), B: uint8(to), C: 1})
+			for _, by := range m.cyclesOf(s, from) {
+				list = append(list, action{Do: doHandOver, A: uint8(o), B: uint8(to), C: by})
 			}
 		}
 	}
@@ -153,17 +206,12 @@ func (m *model) handOvers(s *state, list []action) []action {
 }
 
 // passOn takes a snapshot of an order's area and begins to hand the order over.
-func (m *model) passOn(s *state, o, to int, old bool) {
+func (m *model) passOn(s *state, o, to int, by uint8) {
 	s.Left.HandOver--
 	order := m.orders.get(s.Order[o])
 	area := m.areaWith(s, order.PlanningDepotID)
-	if old {
-		s.Left.Old--
-	} else {
-		s.Issued[area]++
-	}
 	s.insert(m.internMessage(message{Kind: kindHandOver, HandOver: domain.HandOvers{
-		CycleID: "C", DepotID: depots[area].ID, Fence: fenceText(s.Issued[area]), AreaRadius: m.world.Radius,
+		CycleID: "C", DepotID: depots[area].ID, Fence: fenceText(s.fenceBy(area, by)), AreaRadius: m.world.Radius,
 		List: []domain.HandOver{{OrderID: order.ID, From: order.PlanningDepotID, To: depots[to].ID, Reason: "no drone is free"}},
 	}}))
 	s.pastSnapshot()
@@ -409,6 +457,7 @@ func (m *model) planners(known uint8) []domain.Depot {
 
 // ofAreas lists what can happen to depots, and to orders that wait.
 func (m *model) ofAreas(s *state, list []action) []action {
+	list = m.takings(s, list)
 	for o, n := range s.Order {
 		if m.adoptable(s, o) {
 			list = append(list, action{Do: doAdopt, A: uint8(o)})

@@ -30,6 +30,10 @@
 // "passed" adds hand-overs that no honest cycle makes. In most of them drones report in the
 // fair end only.
 //
+// In the world "owned" two members own two areas, and each ownership has one fence for all its cycles.
+// Leases are not modelled: a member may take an area at any time, and the one that had it goes on, as
+// one that was frozen or has a wrong clock does.
+//
 // In the world "moved" an order waits at a warehouse, which an operator moves to another place
 // in a transaction that reads every ACTIVE mission and marks the document that decisions read.
 // Package adapters/firestoretx decides that move; visitors and markedAtCommit restate it. A
@@ -100,7 +104,7 @@
 //
 // # How the number of states stays small
 //
-//   - Documents and messages are interned: a state is 160 bytes of numbers, and two
+//   - Documents and messages are interned: a state is under 200 bytes of numbers, and two
 //     histories that lead to equal documents, messages and real drones meet in one state.
 //     This loses nothing. Every field counts, except those that policies only copy:
 //     revisions (checked when they are written), the times of ledger entries, and when a

@@ -514,6 +514,9 @@ var removals = []removal{
 	{"F-DEC-02", "STALE_FENCE: fences are not compared", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		s.Fences, s.Issued = nil, policy.Fences{depot: fenceText(forgedFence)}
 	}), "race", "I5", 4, ""},
+	{"F-OWN-03", "STALE_FENCE: an owner whose area another member took is believed", judgedBy(func(s *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
+		s.Fences, s.Issued = nil, policy.Fences{d.DepotID: fenceText(forgedFence)}
+	}), "owned", "I5", 6, ""},
 	{"F-DEC-07", "FENCE_UNKNOWN: a fence that the lock never handed out is applied", judgedBy(func(s *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
 		if s.Issued != nil {
 			s.Issued.Raise(depot, d.Fence)

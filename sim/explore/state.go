@@ -15,6 +15,7 @@ const (
 	maxMessages = 6 // under way at once
 	maxManagers = 2
 	maxDepots   = 3
+	maxMembers  = 2
 )
 
 // moment is a time of the model: ticks and, for the order within a tick, the number of
@@ -48,9 +49,10 @@ type state struct {
 	Open [maxManagers]transaction
 
 	// The world outside.
-	Plan     [maxMissions]id  // the decision that would create each mission
-	Issued   [maxDepots]uint8 // fences that each area's lock has handed out
-	Script   uint8            // requests published
+	Plan     [maxMissions]id              // the decision that would create each mission
+	Issued   [maxDepots]uint8             // fences that each area's lock has handed out
+	Owner    [maxMembers][maxDepots]uint8 // the fence with which each member believes it owns each area; 0: it does not
+	Script   uint8                        // requests published
 	Flight   [maxDrones]flight
 	Passed   [maxMissions]uint8 // stops that the mission's drone has completed, in truth
 	PassedAt [maxMissions]uint8 // tick of the latest
@@ -103,6 +105,7 @@ type budgets struct {
 	Standby  uint8 // decisions that drones wait
 	Forge    uint8 // decisions that no honest optimizer makes
 	Old      uint8 // decisions by a holder that lost its lease
+	Take     uint8 // areas that members take, whoever believes that it owns them
 	Again    uint8 // messages delivered again, and State Managers that die between commit and ack
 	Lose     uint8 // reports and commands lost on the way
 	Slow     uint8 // transactions during which something else happens

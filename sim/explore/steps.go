@@ -23,10 +23,11 @@ const (
 	doReport        // A drone, B manner
 	doDeliver       // A index on the bus, B fate
 	doCommit        // A manager
-	doPlan          // A drone, B orders, C 1 with the fence of a lost lease
+	doPlan          // A drone, B orders, C its fence: see fenceBy
 	doAmend         // A drone, B orders of its mission from now on
 	doStandby       // A drone
-	doHandOver      // A order, B depot, C 1 with the fence of a lost lease
+	doHandOver      // A order, B depot, C its fence: see fenceBy
+	doTake          // A member, B depot: it takes the lock of the depot's area
 	doForge         // A forgery, B drone, C order
 	doPass          // A forgery, B order, C depot
 	doRequest       // the next of the script
@@ -358,9 +359,8 @@ func (m *model) planning(s *state, list []action) []action {
 				if bits.OnesCount8(set) > m.world.Parcels {
 					continue
 				}
-				list = append(list, action{Do: doPlan, A: uint8(d), B: set})
-				if s.Left.Old > 0 && s.Issued[m.areaOf(s, d)] > 0 {
-					list = append(list, action{Do: doPlan, A: uint8(d), B: set, C: 1})
+				for _, by := range m.cyclesOf(s, m.areaOf(s, d)) {
+					list = append(list, action{Do: doPlan, A: uint8(d), B: set, C: by})
 				}
 			}
 		}
@@ -474,13 +474,17 @@ func (m *model) do(s state, a action) (state, *Violation) {
 		s.sortOpen()
 		v = m.handle(&s, t.Message, t.At, settled)
 	case doPlan:
-		m.plan(&s, int(a.A), a.B, a.C == 1)
+		m.plan(&s, int(a.A), a.B, a.C)
 	case doAmend:
 		m.amend(&s, int(a.A), a.B)
 	case doStandby:
 		m.standBy(&s, int(a.A))
 	case doHandOver:
-		m.passOn(&s, int(a.A), int(a.B), a.C == 1)
+		m.passOn(&s, int(a.A), int(a.B), a.C)
+	case doTake:
+		s.Left.Take--
+		s.Issued[a.B]++
+		s.Owner[a.A][a.B] = s.Issued[a.B]
 	case doForge:
 		m.forge(&s, forgery(a.A), int(a.B), int(a.C))
 	case doPass:
@@ -822,14 +826,9 @@ func (m *model) obey(s *state, msg *message) {
 func (m *model) startOf(s *state, k uint8) time.Time { return m.missions.get(s.Mission[k]).StartTime }
 
 // plan takes a snapshot and publishes a decision.
-func (m *model) plan(s *state, d int, set uint8, old bool) {
+func (m *model) plan(s *state, d int, set, by uint8) {
 	s.Left.Cycle--
-	fence := s.Issued[m.areaOf(s, d)]
-	if old {
-		s.Left.Old--
-	} else {
-		fence = m.nextFence(s, d)
-	}
+	fence := s.fenceBy(m.areaOf(s, d), by)
 	m.decide(s, d, set, honest, func(msg *message) { msg.Decision.Fence = fenceText(fence) })
 }
 

@@ -76,11 +76,11 @@ func (m *model) describe(s *state, a action) string {
 		t := s.Open[a.A]
 		return fmt.Sprintf("State Manager commits the transaction of %s for the %s", since(t.At.time()), m.messages.get(t.Message))
 	case doPlan:
-		fence := map[bool]string{true: "a holder that lost its lease", false: "an optimizer"}[a.C == 1]
-		return fmt.Sprintf("Snapshot of %s; it plans for %s", fence, drone)
+		return fmt.Sprintf("Snapshot of %s; it plans for %s", planner(a.C), drone)
 	case doHandOver:
-		fence := map[bool]string{true: "a holder that lost its lease", false: "an optimizer"}[a.C == 1]
-		return fmt.Sprintf("Snapshot of %s; it means to hand %s over to %s", fence, orderID(int(a.A)), depots[a.B].ID)
+		return fmt.Sprintf("Snapshot of %s; it means to hand %s over to %s", planner(a.C), orderID(int(a.A)), depots[a.B].ID)
+	case doTake:
+		return fmt.Sprintf("Member %d takes the area of %s", a.A+1, depots[a.B].ID)
 	case doAdopt:
 		return "The sweeper finds a depot for " + string(orderID(int(a.A)))
 	case doDelete:
@@ -129,6 +129,17 @@ func (m *model) describe(s *state, a action) string {
 		return fmt.Sprintf("The clock of %s, a tick ahead, is set right", drone)
 	}
 	return ""
+}
+
+// planner says whose cycle it is.
+func planner(by uint8) string {
+	switch by {
+	case ofNewLease:
+		return "an optimizer"
+	case ofLostLease:
+		return "a holder that lost its lease"
+	}
+	return fmt.Sprintf("member %d", by-ofMembers+1)
 }
 
 // changes lists what a step did to documents, to the real drones and to the bus.

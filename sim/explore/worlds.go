@@ -22,6 +22,7 @@ type World struct {
 	// Homes and PlannedBy say which of them is each drone's home and plans each order. Passed
 	// is how often each order was handed over before.
 	Homes             [maxDrones]int
+	Members           int // that own areas; default: each cycle has a fence of its own
 	PlannedBy, Passed [maxOrders]int
 	Drones            int // of maxDrones, ready from the start
 	// Messages is how many may be under way at once.
@@ -303,6 +304,11 @@ var Worlds = []World{
 		Name: "areas", About: "three areas, one without drones; an order that was handed over three times before is handed over and held while cycles overlap and a depot is deleted",
 		Messages: 2, Orders: 1, Parcels: 1, Drones: 2, Depots: 3, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{1}, Passed: [maxOrders]int{3}, Quiet: true,
 		Left: budgets{Cycle: 2, HandOver: 2, Old: 1, Again: 1, Delete: 1, Hold: 1}, States: 29_129,
+	},
+	{
+		Name: "owned", About: "two members own two areas; one is frozen or has a wrong clock, so that both believe they own an area and go on, each with the fence of its ownership",
+		Messages: 2, Orders: 2, Parcels: 1, Drones: 2, Depots: 2, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{0, 1}, Members: 2, Quiet: true,
+		Left: budgets{Cycle: 3, HandOver: 1, Take: 3, Again: 1},
 	},
 	{
 		Name: "readdressed", About: "an order is made, wanted elsewhere, handed over and given up by its drone while depots are deleted that State Managers still know",

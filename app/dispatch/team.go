@@ -1,0 +1,311 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/ownership"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+const (
+	// lookEvery is how often a member looks which areas are proposed to it.
+	lookEvery = time.Second
+	// tryEvery is the time between two tries to take an area that is proposed and not free yet.
+	tryEvery = 2 * time.Second
+	// followAgain is the pause before members are followed again after an error.
+	followAgain = time.Second
+	// failuresInARow of each area make a member give its areas away.
+	failuresInARow = 3
+	// leaveLimit is how long a member may take to leave, in machine time.
+	leaveLimit = 2 * time.Second
+
+	// Under simulated time the machine is no faster, so these are the least of machine time.
+	leastHeartbeat = 500 * time.Millisecond
+	leastPause     = 10 * time.Millisecond
+)
+
+// team is what a process knows and tells as a member: its heartbeat, the others, and which areas are
+// proposed to it.
+type team struct {
+	runner    *Runner
+	heartbeat time.Duration // of machine time
+	began     time.Time
+	wake      chan struct{} // asks for a heartbeat at once
+
+	mu       sync.Mutex
+	self     domain.Member
+	view     ownership.View
+	areas    []domain.Area
+	wrong    error // the clock's error; while it is set this process is no member
+	load     ownership.Load
+	late     time.Time              // when a cycle last waited too long for its turn to search
+	owned    map[domain.DepotID]int // areas that this process owns, and how often in a row their cycles failed
+	mine     map[domain.DepotID]bool
+	judging  bool          // the view is up to date
+	proposed chan struct{} // closed by the next proposal
+	followed time.Time     // since when the members are followed
+	unfollow context.CancelFunc
+}
+
+func newTeam(r *Runner) *team {
+	return &team{
+		runner: r, heartbeat: max(r.clock.Real(ownership.Heartbeat), leastHeartbeat), began: time.Now(), wake: make(chan struct{}, 1),
+		self:     domain.Member{Holder: r.cfg.Holder, Depots: r.cfg.Depots, Share: float64(r.cfg.Searches)},
+		proposed: make(chan struct{}), owned: map[domain.DepotID]int{},
+	}
+}
+
+// now is a time that passes with the heartbeats, for the view.
+func (t *team) now() time.Time {
+	return t.began.Add(time.Duration(float64(time.Since(t.began)) * float64(ownership.Heartbeat) / float64(t.heartbeat)))
+}
+
+// real is a duration of the fleet's time in machine time.
+func (t *team) real(d time.Duration) time.Duration { return max(t.runner.clock.Real(d), leastPause) }
+
+// run takes part until ctx ends, and leaves.
+func (t *team) run(ctx context.Context) {
+	t.self.ID = domain.MemberID(t.runner.newID())
+	var parts sync.WaitGroup
+	parts.Go(func() { t.follow(ctx) })
+	parts.Go(func() { t.look(ctx) })
+	t.beat(ctx)
+	t.leave(ctx)
+	parts.Wait()
+}
+
+// know replaces the areas of the fleet, apart from those that are kept.
+func (t *team) know(areas []domain.Area, kept func(domain.DepotID) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, was := range t.areas {
+		same := func(a domain.Area) bool { return a.ID() == was.ID() }
+		if kept(was.ID()) && !slices.ContainsFunc(areas, same) {
+			areas = append(areas, was)
+		}
+	}
+	t.areas = areas
+}
+
+// beat writes heartbeats until ctx ends.
+func (t *team) beat(ctx context.Context) {
+	for {
+		pause := t.heartbeat
+		if !t.clockIsRight(ctx) {
+			pause = min(pause, t.real(t.runner.cfg.Interval))
+		} else if err := t.beatOnce(ctx); err != nil && ctx.Err() == nil {
+			pause = min(pause, t.real(followAgain))
+			t.runner.log.WarnContext(ctx, "heartbeat not written; other optimizers may take this one for dead", slog.Any("err", err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.wake:
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (t *team) beatOnce(ctx context.Context) error {
+	ctx, end := context.WithTimeout(meter.WithOperation(ctx, "members"), t.heartbeat)
+	defer end()
+	t.mu.Lock()
+	if t.load.Adapt(&t.self, t.now(), t.late, t.failing(), float64(t.runner.cfg.Searches)) {
+		t.runner.log.InfoContext(ctx, "share of the areas changed", slog.Float64("share", t.self.Share), slog.Float64("before", t.self.ShareBefore))
+	}
+	self := t.self
+	t.mu.Unlock()
+	at, err := t.runner.store.Beat(ctx, self)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.self.ShareSince.IsZero() {
+		t.self.ShareSince = at
+	}
+	return nil
+}
+
+// clockIsRight reports whether this process may be a member. One whose clock is wrong can take no
+// lock, so areas must not be proposed to it.
+func (t *team) clockIsRight(ctx context.Context) bool {
+	t.mu.Lock()
+	wrong := t.wrong
+	t.mu.Unlock()
+	if wrong == nil {
+		return true
+	}
+	t.leave(ctx)
+	checker, ok := t.runner.locks.(lock.ClockChecker)
+	if ok {
+		if measured, err := checker.CheckClock(ctx); err != nil || measured.Level == lock.ClockBlock {
+			if err == nil {
+				t.runner.meter.Cycles.Ended(meter.CycleClockWrong)
+			}
+			return false
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wrong, t.self.ShareBefore, t.self.ShareSince = nil, 0, time.Time{} // it comes anew
+	return true
+}
+
+// quit ends the membership because the clock is wrong.
+func (t *team) quit(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wrong, t.mine = why, nil
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (t *team) leave(ctx context.Context) {
+	ctx, end := context.WithTimeout(meter.WithOperation(context.WithoutCancel(ctx), "members"), leaveLimit)
+	defer end()
+	if err := t.runner.store.Leave(ctx, t.self.ID); err != nil {
+		t.runner.log.WarnContext(ctx, "member not removed; its areas wait until its heartbeat is too old", slog.Any("err", err))
+	}
+}
+
+// follow listens to the members until ctx ends.
+func (t *team) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		following, stop := context.WithCancel(meter.WithOperation(ctx, "members"))
+		t.mu.Lock()
+		t.followed, t.unfollow = t.now(), stop
+		t.mu.Unlock()
+		err := t.runner.store.FollowMembers(following, t.saw)
+		stop()
+		if ctx.Err() == nil {
+			t.runner.log.WarnContext(ctx, "members not followed; this optimizer takes no areas until they are", slog.Any("err", err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(t.real(followAgain)):
+		}
+	}
+}
+
+func (t *team) saw(sight firestoretx.Sight[domain.Member]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.view.Saw(sight.Whole, sight.Now, sight.Gone, sight.ReadTime, t.now())
+	if !t.judging {
+		t.propose()
+	}
+}
+
+// look proposes areas until ctx ends.
+func (t *team) look(ctx context.Context) {
+	ticker := time.NewTicker(t.real(min(lookEvery, t.runner.cfg.Interval)))
+	defer ticker.Stop()
+	idle := time.Now() // since when it has owned nothing, or told so
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if t.proposeNow() {
+			idle = time.Now()
+		} else if time.Since(idle) >= t.real(t.runner.cfg.Interval) {
+			t.runner.meter.Cycles.Ended(meter.CycleSkipped) // so that it counts as ready
+			idle = time.Now()
+		}
+	}
+}
+
+// proposeNow notes which areas are proposed to this member. It returns false if all areas are other
+// members'.
+func (t *team) proposeNow() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.propose()
+	return !t.judging || t.wrong != nil || len(t.mine) > 0 || len(t.owned) > 0
+}
+
+// propose does so. The caller holds mu.
+func (t *team) propose() {
+	now := t.now()
+	living, store, ok := t.view.Living(now)
+	ok = ok && slices.ContainsFunc(living, func(m domain.Member) bool { return m.ID == t.self.ID })
+	switch {
+	case t.wrong != nil:
+		t.mine, ok = nil, true
+	case ok:
+		t.mine = map[domain.DepotID]bool{}
+		for area, member := range ownership.Propose(t.areas, living, store) {
+			if member == t.self.ID {
+				t.mine[area] = true
+			}
+		}
+	case t.unfollow != nil && now.Sub(t.followed) > ownership.Outdated:
+		t.unfollow() // it is silent; follow anew
+	}
+	t.judging = ok
+	close(t.proposed)
+	t.proposed = make(chan struct{})
+}
+
+// keeps reports whether an area that this member owns is still proposed to it, and takes whether one
+// that it does not own is. Both return a channel that is closed when that may change.
+func (t *team) keeps(area domain.DepotID) (bool, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mine[area] || !t.judging, t.proposed
+}
+
+func (t *team) takes(area domain.DepotID) (bool, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mine[area] && t.judging, t.proposed
+}
+
+// ran notes how a cycle of an area that this process owns ended, and gone that it owns it no more.
+func (t *team) ran(area domain.DepotID, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owned[area]++
+	if err == nil || isOtherArea(err) {
+		t.owned[area] = 0
+	}
+}
+
+func (t *team) gone(area domain.DepotID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.owned, area)
+}
+
+// failing reports whether the cycles of all its areas fail, again and again: the reason may be this
+// process's. The caller holds mu.
+func (t *team) failing() bool {
+	for _, failures := range t.owned {
+		if failures < failuresInARow {
+			return false
+		}
+	}
+	return len(t.owned) > 0
+}
+
+// waited notes how long a cycle waited for its turn to search.
+func (r *Runner) waited(d time.Duration) {
+	r.meter.Cycles.NoteWait(d)
+	if r.team == nil || d <= r.clock.Real(r.cfg.Interval) {
+		return
+	}
+	r.team.mu.Lock()
+	defer r.team.mu.Unlock()
+	r.team.late = r.team.now()
+}
