@@ -99,7 +99,7 @@ func (d *incidentDesk) enter(i incident, end func()) (*activeIncident, error) {
 	case d.ended:
 		return nil, errors.New("the run is ending")
 	case d.active[i.name] != nil:
-		return nil, fmt.Errorf("%s is under way; end it first", i.name)
+		return nil, errors.New("it is under way; end it first")
 	}
 	a := &activeIncident{httpapi.Incident{Name: i.name, Does: i.does}, end}
 	d.active[i.name] = a
@@ -121,7 +121,7 @@ func (d *incidentDesk) End(name, _ string) (httpapi.Incident, error) {
 	defer d.mu.Unlock()
 	a := d.active[name]
 	if a == nil {
-		return httpapi.Incident{}, fmt.Errorf("%s is not under way; start it first", name)
+		return httpapi.Incident{}, errors.New("it is not under way; start it first")
 	}
 	a.end()
 	return a.Incident, nil

@@ -43,10 +43,10 @@ var gale = fleetsim.Wind{Slower: 0.4, Dearer: 0.2}
 // incidents are those that a run offers, in the order of the menu.
 var incidents = []incident{
 	{"mass-casualty", "one hospital orders many CRITICAL parcels at once", 0, massCasualty},
-	{"depot-closed", "the drones that stand at a depot are grounded, for 10 minutes", 10 * time.Minute, closeDepot},
-	{"drone-lost", "the drone with the most parcels aboard falls silent, for 10 minutes", lostFor, loseDrone},
+	{"depot-closed", "the drones at one depot are grounded, for 10 minutes", 10 * time.Minute, closeDepot},
+	{"drone-lost", "the drone with most parcels falls silent, for 10 minutes", lostFor, loseDrone},
 	{optimizerDead, "the optimizer stops planning, for 3 minutes", 3 * time.Minute, killOptimizer},
-	{"wind", "all drones fly 40 % slower and use 20 % more charge, for 15 minutes", 15 * time.Minute, blow},
+	{"wind", "drones fly slower and use more charge, for 15 minutes", 15 * time.Minute, blow},
 	{"firestore-down", "Firestore stops answering, for a minute", time.Minute, stopFirestore},
 }
 
@@ -109,22 +109,26 @@ func closeDepot(ctx context.Context, run *devRun) (begun, error) {
 		}
 		return g.Wait()
 	}
-	open := func() { // also at the end of the run: the next one in its directory has the same drones
+	open := func() error { // also at the end of the run: the next one in its directory has the same drones
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), run.cfg.DrainTimeout)
 		defer stop()
-		if err := each(ctx, operator.Commands.ReleaseDrone); err != nil {
-			run.say("incident depot-closed: some drones stay grounded: %s", err)
-		}
+		return each(ctx, operator.Commands.ReleaseDrone)
 	}
 	if err := each(ctx, operator.Commands.GroundDrone); err != nil {
-		open()
-		return begun{}, err
+		return begun{}, errors.Join(err, open())
 	}
 	return begun{
 		what:     fmt.Sprintf("depot %s is closed: %d drones that stand there are grounded", closed, len(standing)),
 		console:  "the grounded drones, and the orders that wait for one; release a drone if you need it",
 		terminal: "statemanager audit drone " + string(standing[0]),
-		end:      open,
+		end: func() {
+			for err := open(); err != nil; err = open() { // while Firestore does not answer
+				if !run.wait(ctx, 5*time.Second) {
+					run.say("incident depot-closed: some drones stay grounded: %s", err)
+					return
+				}
+			}
+		},
 	}, nil
 }
 
