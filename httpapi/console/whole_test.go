@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/png"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +28,7 @@ type form map[string]any
 
 // staged serves the page with a fleet that does not change, as somebody sees it who may
 // recall missions and acknowledge alerts.
-func staged(t *testing.T, entities ...any) string {
+func staged(t *testing.T, entities ...any) (url string, commands *sent) {
 	mux := http.NewServeMux()
 	for path, file := range console.Files {
 		mux.Handle("GET "+path, console.Handler(file, nil))
@@ -33,6 +36,8 @@ func staged(t *testing.T, entities ...any) string {
 	mux.HandleFunc("GET /api/v1/session", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"name": "ann", "method": "token", "verbs": ["missions recall", "alerts acknowledge"]}`)
 	})
+	commands = &sent{}
+	mux.HandleFunc("POST /api/v1/", commands.take)
 	end := make(chan struct{})
 	mux.HandleFunc("GET /api/v1/stream", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -62,7 +67,27 @@ func staged(t *testing.T, entities ...any) string {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(end) })
-	return server.URL
+	return server.URL, commands
+}
+
+// sent are the commands that the page has given.
+type sent struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (s *sent) take(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // what is missing fails the test
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, r.URL.Path+" "+string(body))
+	fmt.Fprint(w, "{}")
+}
+
+func (s *sent) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
 }
 
 // incident is a fleet of three drones in trouble: nobody plans, a CRITICAL order waits that
@@ -102,6 +127,7 @@ func incident() []any {
 				{"type": "HOSPITAL_DELIVERY", "position": at(0.02, 0.02), "relatedOrderId": "O-FLIES", "eta": in(4 * time.Minute)},
 			},
 		}),
+		entity("mission", "M-2", form{"droneId": "DRONE-2", "orderIds": []string{}, "status": "ACTIVE", "reachedStops": 0, "route": []form{}}),
 		order("O-HOPELESS", "CRITICAL", "PENDING", "HOSP-BICHAT", 9*time.Minute, form{"earliestArrival": in(17*time.Minute + 30*time.Second), "deliveryLocation": at(-0.02, -0.02)}),
 		order("O-WAITS", "STANDARD", "PENDING", "HOSP-COCHIN", time.Hour, form{"earliestArrival": in(12 * time.Minute), "deliveryLocation": at(-0.02, 0.02)}),
 		order("O-FLIES", "CRITICAL", "IN_PROGRESS", "HOSP-TARNIER", 7*time.Minute, form{"assignedDroneId": "DRONE-1", "assignedMissionId": "M-1"}),
@@ -113,10 +139,12 @@ func incident() []any {
 }
 
 // settled waits until the page shows the incident.
-func settled(t *testing.T, ctx context.Context, url string) {
+func settled(t *testing.T, ctx context.Context) *sent {
 	t.Helper()
+	url, commands := staged(t, incident()...)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(url))
 	await(t, ctx, `document.getElementById("state")?.textContent === "Live" && fleet.map.drawn === 3 && fleet.model.who !== null`)
+	return commands
 }
 
 // is fails the test if an expression in the page is not true.
@@ -131,7 +159,7 @@ func is(t *testing.T, ctx context.Context, what, expression string) {
 func TestConsole_DoesNotMislead(t *testing.T) {
 	t.Parallel()
 	ctx := page(t)
-	settled(t, ctx, staged(t, incident()...))
+	settled(t, ctx)
 	shoot(t, ctx, "Incident")
 
 	is(t, ctx, "what no drone can bring in time is the first row", `(() => { const [head, first] = document.querySelectorAll("#panel tbody tr");
@@ -205,7 +233,7 @@ func framed(t *testing.T, ctx context.Context) float64 {
 func TestConsole_ShowsTheWhole(t *testing.T) {
 	t.Parallel()
 	ctx := page(t)
-	settled(t, ctx, staged(t, incident()...))
+	settled(t, ctx)
 	number := func(id string) string {
 		return fmt.Sprintf(`document.querySelector("[data-count=%s] b").textContent`, id)
 	}
@@ -237,6 +265,17 @@ func TestConsole_ShowsTheWhole(t *testing.T) {
 		t.Errorf("the address is %s", address)
 	}
 
+	// The map's centre is part of the address, without a step of the history.
+	js[any](t, ctx, `fleet.map.show({lat: 48.86, lon: 2.36}), 1`)
+	await(t, ctx, `location.hash.includes("map=48.8600%2C2.3600%2C")`)
+
+	// A row that moves keeps the focus.
+	open(t, ctx, 0)
+	js[any](t, ctx, `document.querySelector("#panel .row[title=O-WAITS]").focus(), 1`)
+	js[any](t, ctx, `(() => { const o = fleet.live.all.order.get("O-WAITS"); fleet.live.upsert({kind: "order", id: o.id, entity: {...o, deadline: new Date(fleet.live.now()).toISOString()}}); fleet.refresh(); return 1 })()`)
+	is(t, ctx, "the row has moved with the focus", `document.querySelector("#panel .row").title === "O-WAITS" && document.activeElement.title === "O-WAITS"`)
+	open(t, ctx, 2)
+
 	// Follow follows the order's drone.
 	js[any](t, ctx, `fleet.follow(true), fleet.live.position(["DRONE-1", 48.9, 2.4, 70, "DELIVERING", fleet.live.now()]), 1`)
 	await(t, ctx, `fleet.map.lat === 48.9 && fleet.map.lon === 2.4`)
@@ -244,6 +283,8 @@ func TestConsole_ShowsTheWhole(t *testing.T) {
 
 	js[any](t, ctx, `history.back(), 1`)
 	await(t, ctx, `fleet.model.view === "Orders" && fleet.model.selected?.id === "O-FLIES"`)
+	js[any](t, ctx, `history.go(-2), 1`)
+	await(t, ctx, `fleet.model.view === "Orders" && fleet.model.selected?.id === "O-FLIES" && Math.abs(fleet.map.lat - 48.87) < 0.001`)
 	js[any](t, ctx, `history.back(), 1`)
 	await(t, ctx, `fleet.model.selected?.id === "M-1"`)
 	js[any](t, ctx, `document.querySelector("[data-count=critical]").click(), 1`)
@@ -253,4 +294,64 @@ func TestConsole_ShowsTheWhole(t *testing.T) {
 	await(t, ctx, `document.getElementById("selected").textContent.includes("blood to HOSP-TARNIER")`)
 	shoot(t, ctx, "Whole")
 	accessible(t, ctx, "the whole")
+}
+
+// F-UI-03: an incident is worked by keyboard alone: what is wrong, whom it concerns, taking
+// note of it, and a command.
+func TestConsole_IncidentByKeyboard(t *testing.T) {
+	t.Parallel()
+	ctx := page(t)
+	commands := settled(t, ctx)
+	keys := func(text string) { do(t, ctx, chromedp.KeyEvent(text)) }
+	tabTo := func(what string) {
+		t.Helper()
+		for range 80 {
+			keys("\t")
+			if js[bool](t, ctx, `document.activeElement.textContent === `+what+` || document.activeElement.title === `+what) {
+				return
+			}
+		}
+		t.Fatalf("Tab does not reach %s", what)
+	}
+	js[any](t, ctx, `document.getElementById("find").focus(), 1`)
+	tabTo(`"Show"`)
+	keys("\r")
+	await(t, ctx, `document.getElementById("selected")?.dataset.id === "DEPOT-1"`)
+	tabTo(`"Acknowledge"`)
+	keys("\r")
+	await(t, ctx, `document.activeElement.closest("dialog") !== null`)
+	keys("calling the optimizer's operators")
+	keys("\r")
+	await(t, ctx, `!document.querySelector("dialog") && document.getElementById("said").textContent === "Acknowledge: done"`)
+	await(t, ctx, `document.activeElement.textContent === "Acknowledge"`)
+
+	// The slash finds; what is found is a Tab away.
+	slash := func() {
+		keys("/")
+		await(t, ctx, `document.activeElement.id === "find"`)
+		js[any](t, ctx, `document.getElementById("find").select(), 1`) // the driver types the slash as well
+	}
+	slash()
+	keys("bichat")
+	await(t, ctx, `document.querySelectorAll("#panel .row").length === 1`)
+	tabTo(`"O-HOPELESS"`)
+	keys("\r")
+	await(t, ctx, `document.getElementById("selected")?.dataset.id === "O-HOPELESS" && document.activeElement.title === "O-HOPELESS"`)
+	slash()
+	keys("\b")
+	tabTo(`"Missions"`)
+	keys("\r")
+	tabTo(`"M-2"`)
+	keys("\r")
+	await(t, ctx, `document.getElementById("selected")?.dataset.id === "M-2"`)
+	tabTo(`"Recall"`)
+	keys("\r")
+	await(t, ctx, `document.activeElement.closest("dialog") !== null`)
+	keys("blood is needed")
+	keys("\r")
+	await(t, ctx, `document.getElementById("said").textContent === "Recall: sent; the drone has not confirmed it yet"`)
+	want := []string{`/api/v1/alerts/acknowledge {"id":"A-DEPOT","reason":"calling the optimizer's operators"}`, `/api/v1/missions/M-2/recall {"reason":"blood is needed"}`}
+	if got := commands.all(); !slices.Equal(got, want) {
+		t.Errorf("commands %q, want %q", got, want)
+	}
 }

@@ -1,5 +1,7 @@
 import { BaseMap } from "./basemap";
 import { set } from "./dom";
+import type { Centre } from "./model";
+import { name } from "./names";
 import type { Page } from "./page";
 import { marne, ring, seine } from "./paris";
 import { Layer, type Shape } from "./sprites";
@@ -20,6 +22,7 @@ const stale = 10e3, silent = 60e3; // ms since a report after which a drone pale
 const clusterAt = 400; // drones in sight from which crowds are drawn as numbers...
 const clusterZoom = 3000; // ...at fewer pixels than this a degree
 const clusterAlways = 10000; // or from which they are in any case: more take too long to draw
+const rest = 500; // ms after which a move has ended
 const cell = 56; // pixels of a crowd
 const card = 310; // pixels at the right that the selection's facts cover
 
@@ -50,6 +53,7 @@ export class FleetMap {
   private fitted = false; // once, to places
   private moved = false; // by somebody, since the last fit
   private due = false;
+  private noting = 0;
   private colours: Record<string, string> = {};
 
   constructor(private parts: Parts, private page: Page) {
@@ -88,7 +92,7 @@ export class FleetMap {
 
   zoom(by: number, x = this.width / 2, y = this.height / 2): void {
     const [lat, lon] = this.at(x, y);
-    this.scale = Math.min(2e6, Math.max(2, this.scale * by));
+    this.scale = limited(this.scale * by);
     const [nx, ny] = this.xy(lat, lon);
     this.pan(nx - x, ny - y);
   }
@@ -96,6 +100,7 @@ export class FleetMap {
   // fit shows everything that has a place, until somebody moves the map.
   fit(): void {
     this.moved = this.fitted = false;
+    this.note();
     this.redraw();
   }
 
@@ -123,7 +128,20 @@ export class FleetMap {
     this.scale = Math.max(this.scale, closer);
     this.lat = p.lat;
     this.lon = p.lon;
+    this.note();
     this.redraw();
+  }
+
+  // place shows what an address says.
+  place(c: Centre): void {
+    this.show(c);
+    this.scale = limited(c.scale);
+  }
+
+  // note tells the model where the map is, once it rests.
+  private note(): void {
+    clearTimeout(this.noting);
+    this.noting = setTimeout(() => this.page.model.set({ centre: this.moved ? { lat: this.lat, lon: this.lon, scale: this.scale } : null }), rest);
   }
 
   private squeeze(): number { return Math.cos((this.lat * Math.PI) / 180); }
@@ -140,6 +158,7 @@ export class FleetMap {
     this.moved = true;
     this.lat = Math.max(-85, Math.min(85, this.lat - (dy * this.squeeze()) / this.scale));
     this.lon += dx / this.scale;
+    this.note();
     this.redraw();
   }
 
@@ -158,7 +177,7 @@ export class FleetMap {
     let from: { x: number; y: number; moved: boolean } | null = null;
     c.addEventListener("pointerdown", (e) => { from = { x: e.offsetX, y: e.offsetY, moved: false }; c.setPointerCapture(e.pointerId); });
     c.addEventListener("pointermove", (e) => {
-      if (!from) return;
+      if (!from) { this.tell(this.nearest(e.offsetX, e.offsetY)); return; }
       const dx = e.offsetX - from.x, dy = e.offsetY - from.y;
       if (!from.moved && Math.hypot(dx, dy) < 4) return;
       from = { x: e.offsetX, y: e.offsetY, moved: true };
@@ -179,6 +198,12 @@ export class FleetMap {
       e.preventDefault();
       keys[e.key]();
     });
+  }
+
+  // tell names what the pointer is at.
+  private tell(k: Key | null): void {
+    const text = k ? name(this.store, k) : "";
+    if (this.canvas.title !== text) this.canvas.title = text;
   }
 
   private nearest(x: number, y: number): Key | null {
@@ -330,12 +355,17 @@ export class FleetMap {
         g.lineTo(x + r, y - r);
         g.stroke();
       }
-      if (this.selected?.kind === "order" && this.selected.id === o.id) this.halo(x, y);
+      if (this.selected?.kind === "order" && this.selected.id === o.id) this.mark(x, y, this.selected);
     }
   }
 
-  private halo(x: number, y: number): void {
-    const g = this.g;
+  // mark encircles the selection, and names it.
+  private mark(x: number, y: number, k: Key): void {
+    const g = this.g, text = name(this.store, k).slice(0, 40);
+    g.fillStyle = this.colours.ground;
+    g.fillRect(x + 15, y - 26, g.measureText(text).width + 8, 16);
+    g.fillStyle = this.colours.text;
+    g.fillText(text, x + 19, y - 18);
     g.strokeStyle = this.colours.accent;
     g.lineWidth = 2.5;
     g.beginPath();
@@ -376,7 +406,7 @@ export class FleetMap {
       for (const above of [false, true]) this.drawShapes(count, above);
     }
     this.drones.show();
-    if (m) this.halo(...this.xy(m.lat, m.lon));
+    if (m) this.mark(...this.xy(m.lat, m.lon), { kind: "drone", id: m.id });
   }
 
   // drawShapes draws the drones in sight that are in trouble, or those that are not.
@@ -420,6 +450,9 @@ export class FleetMap {
     set(this.parts.length, n < 1000 ? `${n} m` : `${n / 1000} km`);
   }
 }
+
+// limited is a scale that the map can have.
+function limited(scale: number): number { return Math.min(2e6, Math.max(2, scale)); }
 
 function share(o: Order, now: number): number {
   const deadline = time(o.deadline), created = time(o.createdAt);

@@ -9,6 +9,9 @@ export const views = ["Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbe
 export type ViewName = (typeof views)[number];
 export type Theme = "" | "light" | "dark"; // "" follows the browser
 
+// Centre is the middle of the map, and the pixels of a degree of longitude.
+export interface Centre { lat: number; lon: number; scale: number }
+
 type Patch = Partial<Omit<Model, "set" | "address" | "restore">>;
 
 // Model is what the page shows of the fleet, and how. The address and the history of the
@@ -21,6 +24,7 @@ export class Model {
   only: string[] = []; // ids of counts
   past: Store | null = null; // the fleet at a past moment
   frame: Frame | null = null; // of the replay
+  centre: Centre | null = null; // of the map, if somebody moved it
   theme: Theme = "";
   sound = localStorage.getItem("sound") === "on";
   verb: Verb | null = null; // asked about in the dialog
@@ -57,6 +61,7 @@ export class Model {
     if (this.find) q.set("find", this.find);
     if (this.only.length) q.set("only", this.only.join());
     if (this.following) q.set("follow", "");
+    if (this.centre) q.set("map", [this.centre.lat.toFixed(4), this.centre.lon.toFixed(4), Math.round(this.centre.scale)].join());
     if (this.past) q.set("at", new Date(this.past.now()).toISOString());
     const text = q.toString();
     return text && "#" + text;
@@ -73,6 +78,8 @@ export class Model {
     this.find = q.get("find") ?? "";
     this.only = (q.get("only") ?? "").split(",").filter((id) => counts.some((c) => c.id === id));
     this.following = q.has("follow");
+    const [lat, lon, scale] = (q.get("map") ?? "").split(",").map(Number);
+    this.centre = lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180 && scale > 0 ? { lat, lon, scale } : null;
     this.frame = null;
     return isNaN(at) ? null : at;
   }

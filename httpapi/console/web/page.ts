@@ -124,8 +124,7 @@ export class Page {
     const m = this.model, at = m.restore(location.hash);
     m.set(at === null ? { past: null } : {});
     const p = m.selected && this.placeOf(m.selected);
-    if (p) this.map.show(p);
-    this.map.redraw();
+    if (m.centre) this.map.place(m.centre); else if (p) this.map.show(p); else this.map.fit();
     if (at !== null && at !== m.past?.now()) await this.recall(at);
     m.restoring = false;
   }

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Props } from "./app";
 import { Grid } from "./grid";
+import { name, Ref } from "./names";
 import { ask, pathOf } from "./session";
 import { plannedBy, stopText, time } from "./store";
 import type { Key, Mission, Order } from "./types";
@@ -33,21 +34,21 @@ function StoryOf({ p, k }: Props & { k: Key }) {
     return () => { gone = true; };
   }, [times]);
   return <>
-    <h2 dir="auto">Story of {k.kind} {k.id}</h2>
+    <h2 dir="auto" title={k.id}>Story of {k.kind} {name(p.store, k)}</h2>
     <button type="button" onClick={() => setTimes(times + 1)}>Read again</button>
-    {k.kind === "order" && <Why order={k.id} />}
+    {k.kind === "order" && <Why p={p} order={k.id} />}
     <p class="note" role="status" dir="auto">{note}</p>
-    {story && <Told s={story} />}
+    {story && <Told p={p} s={story} />}
   </>;
 }
 
-function Told({ s }: { s: Story }) {
+function Told({ p, s }: Props & { s: Story }) {
   // Of an order's events only hand-overs from one depot's area to another are a cycle's.
   const { mission, order } = s, handOvers = s.events.filter((e) => e.cause === "CYCLE");
   return <>
     {s.malformed?.map((text) => <p class="wrong" dir="auto">{text}</p>)}
     {!!mission?.route.length && <Grid caption="Route" columns={["Stop", "What", "Order", "ETA", "Reached"]} rows={mission.route.map((w, i) =>
-      [String(i + 1), stopText(w), w.relatedOrderId ?? "", clock(time(w.eta)), i < mission.reachedStops ? "yes" : ""])} />}
+      [String(i + 1), stopText(w), w.relatedOrderId && <Ref p={p} k={{ kind: "order", id: w.relatedOrderId }} />, clock(time(w.eta)), i < mission.reachedStops ? "yes" : ""])} />}
     {order?.planningDepotId && <p dir="auto">Planned by depot {plannedBy(order)}.</p>}
     {order?.planningDepotId && handOvers.length > 0 && <Grid caption="From one area to another" columns={["Time", "Why"]} rows={handOvers.map((e) => [clock(time(e.time)), e.reason ?? ""])} />}
     <Grid caption="What happened, newest first" columns={["Time", "Cause", "What"]}

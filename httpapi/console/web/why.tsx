@@ -1,6 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
+import type { Props } from "./app";
 import { Grid } from "./grid";
+import { Ref } from "./names";
+import type { Page } from "./page";
 import { ask, pathOf } from "./session";
 import { time } from "./store";
 import { clock, plain } from "./words";
@@ -20,13 +23,13 @@ const changes: Record<string, string> = {
 };
 
 // Why says on demand why an order waits or was late, and what else would have changed.
-export function Why({ order }: { order: string }) {
+export function Why({ p, order }: Props & { order: string }) {
   const choice = useRef<HTMLSelectElement>(null), [answer, setAnswer] = useState<ComponentChildren>(null);
   const tell = async () => {
     const query = choice.current!.value;
     setAnswer(<p class="note">Planning that moment again…</p>);
     try {
-      setAnswer(explained(await ask<Explanation>(pathOf("order", order, "explanation") + (query && "?" + query)), query));
+      setAnswer(explained(p, await ask<Explanation>(pathOf("order", order, "explanation") + (query && "?" + query)), query));
     } catch (err) {
       setAnswer(<p dir="auto">It cannot be explained: {(err as Error).message}</p>);
     }
@@ -40,7 +43,7 @@ export function Why({ order }: { order: string }) {
   </div>;
 }
 
-function explained(x: Explanation, query: string): ComponentChildren {
+function explained(p: Page, x: Explanation, query: string): ComponentChildren {
   const lines = [`As of ${clock(time(x.readTime))}: ${x.outcome}.`], why = x.why;
   if (x.recorded) lines.push(`Cycle ${x.recordedByCycle} recorded: ${x.recorded}.`);
   if (!why) lines.push("Only orders that are pending and not held are planned.");
@@ -52,7 +55,7 @@ function explained(x: Explanation, query: string): ComponentChildren {
   return <>
     {lines.map((line) => <p dir="auto">{line}</p>)}
     {why && <Grid caption="The nearest drones, each with a flight for this order alone" columns={["Drone", "Doing", "km", "Arrives", "Lacks"]}
-      rows={why.nearest.map((c) => [c.droneId, c.doing, c.km.toFixed(1), clock(time(c.arrival)), lacks(c)])} />}
+      rows={why.nearest.map((c) => [<Ref p={p} k={{ kind: "drone", id: c.droneId }} />, c.doing, c.km.toFixed(1), clock(time(c.arrival)), lacks(c)])} />}
   </>;
 }
 

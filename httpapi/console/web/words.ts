@@ -12,11 +12,13 @@ export function span(ms: number): string {
   return `${sign}${Math.floor(s / 3600)}\u00a0h`;
 }
 
+const timeOfDay = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+
 // clock is a moment as a time of day, with its date if that is another day; "" for none.
 export function clock(ms: number): string {
   if (isNaN(ms)) return "";
   const at = new Date(ms), day = at.toDateString() === new Date(server.now()).toDateString() ? "" : at.toLocaleDateString() + " ";
-  return day + at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  return day + timeOfDay.format(at);
 }
 
 // local is a moment as the field of a form has it, in the browser's time zone.
