@@ -98,7 +98,6 @@ var restrictions = []struct {
 	{"testkit/identitytest", nil},
 	{"testkit/longtest", nil},
 	{"testkit/tfmodule", nil},
-	{"docs/capacity", nil},
 }
 
 // goPackage is what "go list" says of a package; imports of tests are left out.

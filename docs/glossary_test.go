@@ -33,7 +33,7 @@ var oneMeanings = []oneMeaning{
 		use: "fault only for what a drone reports or a test injects; others: violation, outage, obstacle"},
 	{forms: regexp.MustCompile("(^|_)reports?$"),
 		in: []string{"domain", "policy", "adapters", "app/gateway", "app/live", "app/manager", "bench/telemetry", "internal/meter", "*_test.go",
-			"sim/conform", "sim/explore", "sim/faultsim", "sim/fleetsim", "sim/linksim", "bench/link", "sim/plannersim", "sim/invariant/history.go", "sim/devrun/fleetsummary.go",
+			"sim/capacity", "sim/conform", "sim/explore", "sim/faultsim", "sim/fleetsim", "sim/linksim", "bench/link", "sim/plannersim", "sim/invariant/history.go", "sim/devrun/fleetsummary.go",
 			"httpapi/console/latency"},
 		use: "report only for telemetry; others: summary, result"},
 	{forms: regexp.MustCompile("^(.*_)?(unassigned)(_.*)?$"), use: "unserved"},

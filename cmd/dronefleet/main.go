@@ -13,6 +13,7 @@ type grammar struct {
 	Dev       devCommand       `cmd:"" serves:"" settings:"" help:"Run a whole simulated fleet in one process: embedded servers, State Manager, optimizer, drones."`
 	Emulators emulatorsCommand `cmd:"" serves:"" settings:"" help:"Run only the embedded Firestore and Pub/Sub."`
 	Fleet     fleetCommand     `cmd:"" serves:"" settings:"" help:"Run simulated drones and hospitals against a running fleet: embedded servers, emulators or a test project."`
+	Capacity  capacityCommand  `cmd:"" help:"Say what a fleet of any size would use and cost, and what breaks first, by a model."`
 	Conform   conformCommand   `cmd:"" help:"Examine a program of yours against the rules of api/asyncapi.yaml."`
 	Version   kong.VersionFlag `help:"Print the version."`
 }

@@ -39,7 +39,7 @@ func (m *Meter) startCall(ctx context.Context, method string) (context.Context, 
 	}
 	method = strings.TrimPrefix(method, "/")
 	ctx, span := (*tracer).Start(ctx, method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		semconv.RPCSystemNameGRPC, semconv.RPCMethod(method), attribute.String("dronefleet.operation", operation(ctx))))
+		semconv.RPCSystemNameGRPC, semconv.RPCMethod(method), attribute.String("dronefleet.operation", Operation(ctx))))
 	return ctx, &callSpan{span: span}
 }
 

@@ -18,7 +18,8 @@ func WithOperation(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, operationKey{}, name)
 }
 
-func operation(ctx context.Context) string {
+// Operation is the operation that WithOperation named; "other" without one.
+func Operation(ctx context.Context) string {
 	if name, ok := ctx.Value(operationKey{}).(string); ok {
 		return name
 	}
@@ -35,7 +36,7 @@ func (m *Meter) DialOptions() []grpc.DialOption {
 }
 
 func (m *Meter) rpc(ctx context.Context, method string) *rpcCounts {
-	return entry(m, m.firestore, rpcKey{operation(ctx), path.Base(method)})
+	return entry(m, m.firestore, rpcKey{Operation(ctx), path.Base(method)})
 }
 
 func (m *Meter) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

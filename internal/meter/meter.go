@@ -107,7 +107,7 @@ func (m *Meter) Latency(kind string) *Histogram { return entry(m, m.latency, kin
 // CommitRetried counts a transaction that was retried, or a commit that was refused,
 // because another writer was faster.
 func (m *Meter) CommitRetried(ctx context.Context) {
-	entry(m, m.retries, operation(ctx)).Inc()
+	entry(m, m.retries, Operation(ctx)).Inc()
 	trace.SpanFromContext(ctx).AddEvent("commit retried: another writer was faster")
 }
 

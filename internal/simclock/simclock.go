@@ -16,6 +16,7 @@ type Clock struct {
 	Rate
 	base  time.Time    // machine time, with its monotonic reading, of Rate.Epoch
 	ahead atomic.Int64 // Rate.Ahead as it is now, in nanoseconds
+	hand  bool         // a simulation moves Clock by hand
 }
 
 // Rate defines simulated time relative to the machine's, so that processes can share it:
@@ -57,10 +58,16 @@ func Real() *Clock {
 	return &Clock{Clock: clockwork.NewRealClock(), Rate: Rate{Epoch: now, Speed: 1}, base: now}
 }
 
+// ByHand is the clock of a simulation that moves c itself, event by event.
+func ByHand(c clockwork.Clock) *Clock { return &Clock{Clock: c, Rate: Rate{Speed: 1}, hand: true} }
+
 // Now is simulated time. It carries no monotonic reading unless it is the
 // machine's.
 func (c *Clock) Now() time.Time {
 	ahead := time.Duration(c.ahead.Load())
+	if c.hand {
+		return c.Clock.Now()
+	}
 	if c.Speed == 1 && ahead == 0 {
 		return time.Now()
 	}
@@ -142,7 +149,7 @@ func (c *Clock) LockOptions(ttl time.Duration) []lock.Option {
 // ForLocks returns the clock for a lock backend; nil, which stands for the machine's
 // clock, at speed 1 without an offset.
 func (c *Clock) ForLocks() lock.Clock {
-	if c.Speed == 1 && c.ahead.Load() == 0 {
+	if c.Speed == 1 && c.ahead.Load() == 0 && !c.hand {
 		return nil
 	}
 	return lockClock{c}

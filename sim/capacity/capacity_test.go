@@ -1,0 +1,93 @@
+package capacity_test
+
+import (
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/sim/capacity"
+	"github.com/dronefleet/dronefleet/testkit/docgen"
+	"github.com/dronefleet/dronefleet/testkit/longtest"
+)
+
+var update = flag.Bool("update", false, "fly the samples anew, and write counts.json and the tables of docs/capacity.md")
+
+// trials are the samples: few drones with many orders, in fleets of different shapes.
+var trials = []capacity.Trial{
+	{Areas: 1, Drones: 40, Duration: 15 * time.Minute, OrdersPerDroneDay: 90, Batch: 2, Iterations: 50, Seed: 1},
+	{Areas: 1, Drones: 80, Duration: 15 * time.Minute, OrdersPerDroneDay: 30, Batch: 20, Iterations: 50, Seed: 2},
+	{Areas: 3, Drones: 60, Duration: 15 * time.Minute, OrdersPerDroneDay: 60, Batch: 10, Iterations: 50, Seed: 3},
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+func fly(t *testing.T, trial capacity.Trial) capacity.Sample {
+	t.Helper()
+	s, err := capacity.Run(t.Context(), trial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What the model says of a larger fleet is what that fleet counts on the embedded Firestore.
+// F-CAP-01
+func TestModel_AgreesWithFleets(t *testing.T) {
+	if *update {
+		var samples []capacity.Sample
+		for _, trial := range trials {
+			samples = append(samples, fly(t, trial))
+		}
+		text, err := json.MarshalIndent(samples, "", " ")
+		if err == nil {
+			err = os.WriteFile("counts.json", append(text, '\n'), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Skip("run the tests again with the new counts")
+	}
+	model, err := capacity.Stored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range longtest.Size(t, "fleets", fleets[:1], fleets) {
+		sample := fly(t, trial)
+		t.Logf("%d drones: a document takes %.0f µs to read, the embedded server's part included", trial.Drones, 1e6*sample.PerRead)
+		counted, said := capacity.Total(sample.Counts), capacity.Total(model.Of(sample.Work))
+		for what, of := range map[string]func(capacity.Count) float64{
+			"reads":  func(c capacity.Count) float64 { return c.Reads },
+			"writes": func(c capacity.Count) float64 { return c.Writes },
+			"bytes":  func(c capacity.Count) float64 { return c.Sent + c.Received },
+			"calls":  func(c capacity.Count) float64 { return c.Calls },
+		} {
+			if off := of(said)/of(counted) - 1; math.Abs(off) > 0.1 {
+				t.Errorf("%d drones: the fleet counts %.0f %s, the model says %.0f, %+.0f %%", trial.Drones, of(counted), what, of(said), 100*off)
+			} else {
+				t.Logf("%d drones: the fleet counts %.0f %s, the model says %+.1f %%", trial.Drones, of(counted), what, 100*off)
+			}
+		}
+	}
+}
+
+var fleets = []capacity.Trial{
+	{Areas: 1, Drones: 1000, Duration: 20 * time.Second, OrdersPerDroneDay: 20, Batch: 13, Iterations: 20, Seed: 11},
+	{Areas: 10, Drones: 10_000, Duration: 20 * time.Second, OrdersPerDroneDay: 20, Batch: 125, Iterations: 20, Seed: 12},
+}
+
+// TestDocument fails when the tables of docs/capacity.md are not those of the model.
+func TestDocument(t *testing.T) {
+	model, err := capacity.Stored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := docgen.Hold("../../docs/capacity.md", model.Tables(capacity.Today), *update, "go test ./sim/capacity -update"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,402 @@
+package capacity
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Latency is the time of a call, in seconds.
+type Latency struct{ P50, P99 float64 }
+
+// draw draws from a log-normal distribution with these quantiles.
+func (l Latency) draw(r *rand.Rand) float64 {
+	const z99 = 2.326
+	return l.P50 * math.Exp(r.NormFloat64()*math.Log(l.P99/l.P50)/z99)
+}
+
+// Platform is how fast Firestore, Pub/Sub and a process are.
+type Platform struct {
+	Read, Commit, Pull Latency
+	PerRead            float64 // seconds of a processor for a document that is read
+	PerWrite           float64
+	PerReport          float64 // that the live feed receives
+	PerPair            float64 // for two depots that are compared
+}
+
+// Today is a multi-region database and two processors for each process. Google publishes no
+// quantiles for Firestore, which stores its documents in Spanner. Reads are as published for
+// Spanner, single-digit milliseconds, and a call to it; a commit of a multi-region adds a round
+// trip between its regions. The processor's times were measured with the samples.
+var Today = Platform{
+	Read: Latency{0.010, 0.060}, Commit: Latency{0.035, 0.150}, Pull: Latency{0.025, 0.100},
+	PerRead: 20e-6, PerWrite: 20e-6, PerReport: 10e-6, PerPair: 100e-9,
+}
+
+// Wait is how long something takes, in seconds.
+type Wait struct {
+	What     string  `json:"what"`
+	P50, P99 float64 `json:"-"`
+}
+
+// Timing is how often work is done, for a second, and how long it waits.
+type Timing struct {
+	Sweeps    float64 // of all State Managers
+	Cycles    float64 // of one area
+	Looks     float64 // of all optimizers
+	LostTries float64
+	Batch     float64 // reports of one commit
+	// Share is how much of a processor a search gets, of its whole time limit.
+	Share float64
+	// SweepTook is a sweep's time, LookTook that of a look at what was learned.
+	SweepTook, LookTook float64
+	// Missed are the looks that took too long, of all.
+	Missed float64
+	Waits  []Wait
+}
+
+// simulation runs events in the order of their times.
+type simulation struct {
+	now    float64
+	queue  eventQueue
+	random *rand.Rand
+}
+
+type event struct {
+	at  float64
+	seq int
+	do  func()
+}
+
+type eventQueue struct {
+	events []event
+	seq    int
+}
+
+func (q eventQueue) Len() int { return len(q.events) }
+func (q eventQueue) Less(i, j int) bool {
+	a, b := q.events[i], q.events[j]
+	return a.at < b.at || a.at == b.at && a.seq < b.seq
+}
+func (q eventQueue) Swap(i, j int) { q.events[i], q.events[j] = q.events[j], q.events[i] }
+
+// Push implements heap.Interface.
+func (q *eventQueue) Push(e any) { q.events = append(q.events, e.(event)) }
+
+// Pop implements heap.Interface.
+func (q *eventQueue) Pop() any {
+	last := q.events[len(q.events)-1]
+	q.events = q.events[:len(q.events)-1]
+	return last
+}
+
+func (s *simulation) at(time float64, do func()) {
+	s.queue.seq++
+	heap.Push(&s.queue, event{time, s.queue.seq, do})
+}
+
+func (s *simulation) run(until float64) {
+	for s.queue.Len() > 0 && s.queue.events[0].at < until {
+		e := heap.Pop(&s.queue).(event)
+		s.now = e.at
+		e.do()
+	}
+}
+
+// newSimulation gives every part random numbers of its own.
+func newSimulation(f Fleet, part uint64) *simulation {
+	return &simulation{random: rand.New(rand.NewPCG(uint64(f.Drones)<<20+uint64(f.Areas), part))}
+}
+
+// nextTick is the first tick of a ticker after now.
+func nextTick(now, phase, interval float64) float64 {
+	return phase + interval*(math.Floor((now-phase)/interval)+1)
+}
+
+func quantiles(what string, all []float64) Wait {
+	if len(all) == 0 {
+		return Wait{What: what}
+	}
+	slices.Sort(all)
+	return Wait{what, all[len(all)/2], all[min(len(all)-1, len(all)*99/100)]}
+}
+
+// Time simulates the fleet's processes.
+func (m Model) Time(f Fleet, p Platform) Timing {
+	t := Timing{}
+	m.timeCommits(f, p, &t)
+	m.timeSweeps(f, p, &t)
+	m.timeCycles(f, p, &t)
+	timeFeed(f, p, &t)
+	return t
+}
+
+// timeSweeps simulates State Managers, whose tickers are not aligned, and their one lock.
+func (m Model) timeSweeps(f Fleet, p Platform, t *Timing) {
+	const lasts = 600.0
+	s := newSimulation(f, 1)
+	documents := float64(f.Drones)*(f.Idle+2*f.Bound+f.Open) + float64(f.Areas)
+	free := 0.0 // when the lock is
+	var starts, ends []float64
+	lost := 0
+	for range f.Managers {
+		phase := s.random.Float64() * sweepEvery.Seconds()
+		var tick func()
+		tick = func() {
+			end := s.now
+			switch {
+			case s.now < free:
+				lost++
+				end += p.Read.draw(s.random)
+			default:
+				for range int(m.calls[workSweep]) {
+					end += p.Read.draw(s.random)
+				}
+				end += documents*p.PerRead + 2*p.Commit.draw(s.random)
+				free = end
+				starts, ends = append(starts, s.now), append(ends, end)
+			}
+			next := nextTick(s.now, phase, sweepEvery.Seconds())
+			s.at(max(next, end), tick) // a ticker keeps one tick
+		}
+		s.at(phase, tick)
+	}
+	s.run(lasts)
+	t.Sweeps, t.LostTries = float64(len(starts))/lasts, t.LostTries+float64(lost)/lasts
+	var took, noticed []float64
+	for i := range starts {
+		took = append(took, ends[i]-starts[i])
+	}
+	for range 2000 {
+		x := s.random.Float64() * lasts * 0.9
+		if i, _ := slices.BinarySearch(starts, x); i < len(starts) {
+			noticed = append(noticed, ends[i]-x)
+		}
+	}
+	t.SweepTook = quantiles("", took).P50
+	t.Waits = append(t.Waits, quantiles("a silent drone, from the limit to the sweep's end", noticed))
+}
+
+// optimizer is a process that runs the cycles of every area.
+type optimizer struct {
+	searching int
+	served    float64 // what a search has got of a processor since the beginning
+	counted   float64 // up to when
+	looked    float64
+	again     bool    // a page was full
+	learning  float64 // when the lock of learning is free
+}
+
+// advance counts what each search got until now.
+func (o *optimizer) advance(now float64) {
+	o.served += (now - o.counted) * min(1, processors/float64(max(1, o.searching)))
+	o.counted = now
+}
+
+// crowded is how much longer work takes because of the searches beside it.
+func (o *optimizer) crowded() float64 { return max(1, float64(o.searching+1)/processors) }
+
+// timeCycles simulates optimizers: all areas of a process begin at once, and whoever holds an
+// area's lock keeps the others out.
+func (m Model) timeCycles(f Fleet, p Platform, t *Timing) {
+	const lasts = 900.0
+	s := newSimulation(f, 2)
+	n, areas := float64(f.Drones), float64(f.Areas)
+	documents := n/areas*(f.Idle+2*f.Bound+f.Open) + areas*(1+warehousesPerArea)
+	rate := n * f.OrdersPerDroneDay / (24 * 60 * 60)
+	locked := make([]bool, f.Areas)
+	learned := -learnEvery.Seconds() // until when orders are learned
+	var shares, waits, looks []float64
+	done, lost, missed := 0, 0, 0
+	calls := func(n int) (sum float64) {
+		for range n {
+			sum += p.Read.draw(s.random)
+		}
+		return sum
+	}
+	for range f.Optimizers {
+		o := &optimizer{looked: math.Inf(-1)}
+		phase := s.random.Float64() * cycleEvery.Seconds()
+		// look is what a cycle waits for what was learned.
+		look := func() float64 {
+			wait := max(0, o.learning-s.now)
+			if !o.again && s.now+wait-o.looked < learnEvery.Seconds() {
+				return wait
+			}
+			o.looked = s.now + wait
+			pending := rate * (s.now - learned)
+			took := calls(6) + (n+2*min(pending, learnPage))*p.PerRead*o.crowded()
+			if looks = append(looks, took); took > learnLimit.Seconds() {
+				missed++
+				took, o.again = learnLimit.Seconds(), false
+			} else {
+				o.again = pending >= learnPage
+				learned += min(pending, learnPage) / rate
+			}
+			o.learning = s.now + wait + took
+			return wait + took
+		}
+		for a := range f.Areas {
+			var tick func()
+			tick = func() {
+				began := s.now
+				again := func(end float64) { s.at(max(nextTick(began, phase, cycleEvery.Seconds()), end), tick) }
+				if locked[a] {
+					lost++
+					again(s.now + calls(1))
+					return
+				}
+				locked[a] = true
+				read := calls(1) + p.Commit.draw(s.random)
+				snapshot := s.now + read
+				read += calls(int(m.calls[workCycle])) + (documents*p.PerRead+areas*areas*p.PerPair)*o.crowded()
+				s.at(s.now+read+look(), func() {
+					o.advance(s.now)
+					o.searching++
+					before := o.served
+					s.at(s.now+searchLimit.Seconds(), func() {
+						o.advance(s.now)
+						o.searching--
+						shares = append(shares, (o.served-before)/searchLimit.Seconds())
+						s.at(s.now+3*p.Commit.draw(s.random), func() {
+							locked[a] = false
+							done++
+							waits = append(waits, s.now-snapshot)
+							again(s.now)
+						})
+					})
+				})
+			}
+			s.at(phase, tick)
+		}
+	}
+	s.run(lasts)
+	t.Cycles, t.LostTries = float64(done)/areas/lasts, t.LostTries+float64(lost)/lasts
+	t.Looks = float64(len(looks)) / lasts
+	t.Share, t.LookTook, t.Missed = quantiles("", shares).P50, quantiles("", looks).P50, float64(missed)/float64(max(1, len(looks)))
+	var commands []float64
+	for range 2000 { // an order comes between two snapshots, and its decision is applied after the second
+		i := s.random.IntN(max(1, len(waits)))
+		if i < len(waits) {
+			commands = append(commands, s.random.Float64()/max(t.Cycles, 1e-9)+waits[i]+p.Pull.draw(s.random)+3*p.Read.draw(s.random)+p.Commit.draw(s.random))
+		}
+	}
+	t.Waits = append(t.Waits, quantiles("an order, until its drone has a command", commands))
+}
+
+// timeCommits simulates the shards of one State Manager. A shard commits what is due, and then
+// what became due meanwhile.
+func (m Model) timeCommits(f Fleet, p Platform, t *Timing) {
+	const lasts = 60.0
+	s := newSimulation(f, 3)
+	drones := float64(f.Drones) / float64(f.Managers*shards)
+	rate := drones * min(f.Hz, 1/coalesce.Seconds())
+	w := f.day(Timing{Batch: 1})
+	events := m.Of(w)[Kind{workTelemetry, "events"}].Writes / w.Seconds * f.Peak
+	// What an event of this shard stands for: those of the fleet.
+	share := m.timesASecond("events.time", w) * f.Peak / max(events, 1e-9) * float64(f.Managers*shards)
+	index := 0.0 // when the index on the time of events takes the next
+	var moved, changes []float64
+	var committed, batches float64
+	poisson := func(mean float64) int {
+		if mean > 50 {
+			return int(max(0, math.Round(mean+s.random.NormFloat64()*math.Sqrt(mean))))
+		}
+		n := 0
+		for sum := s.random.ExpFloat64(); sum < mean; sum += s.random.ExpFloat64() {
+			n++
+		}
+		return n
+	}
+	const tick = 0.05
+	due, urgent := 0, 0
+	var tickFn func()
+	var commit func()
+	busy := false
+	oldest, asked := 0.0, 0.0
+	commit = func() {
+		switch {
+		case urgent > 0: // a change of a mission reads what it changes
+			began := asked
+			took := 3*p.Read.draw(s.random) + p.Commit.draw(s.random)
+			index = max(index, s.now) + float64(urgent)*share/maxRising
+			took += max(0, index-s.now-1) // it takes a short burst
+			urgent = 0
+			s.at(s.now+took, func() {
+				changes = append(changes, gather.Seconds()+s.now-began)
+				commit()
+			})
+		case due > 0:
+			n, began := min(due, maxBatch), oldest
+			due -= n
+			committed, batches = committed+float64(n), batches+1
+			s.at(s.now+p.Commit.draw(s.random)+float64(n)*p.PerWrite, func() {
+				moved = append(moved, s.now-began+s.random.Float64()*tick)
+				commit()
+			})
+		default:
+			busy = false
+		}
+	}
+	tickFn = func() {
+		if due == 0 {
+			oldest = s.now
+		}
+		due += poisson(rate * tick)
+		if n := poisson(events / float64(f.Managers*shards) * tick); n > 0 {
+			if urgent == 0 {
+				asked = s.now
+			}
+			urgent += n
+		}
+		if !busy {
+			busy = true
+			commit()
+		}
+		s.at(s.now+tick, tickFn)
+	}
+	s.at(0, tickFn)
+	s.run(lasts)
+	t.Batch = max(1, committed/max(1, batches))
+	t.Waits = append(t.Waits, quantiles("a position, from Pub/Sub to its commit", moved), quantiles("a change of status, likewise", changes))
+}
+
+// timeFeed simulates the live feed of one process, which pulls the reports of the whole fleet.
+func timeFeed(f Fleet, p Platform, t *Timing) {
+	const lasts = 60.0
+	s := newSimulation(f, 4)
+	rate := float64(f.Drones) * f.Hz
+	var seen []float64
+	taken := 0.0
+	var pull func()
+	pull = func() {
+		waiting := rate*s.now - taken
+		n := min(waiting, tapBatch)
+		oldest := taken / rate
+		took := p.Pull.draw(s.random) + n*p.PerReport
+		s.at(s.now+took, func() {
+			taken += n
+			seen = append(seen, s.now-oldest)
+			next := s.now + p.Pull.draw(s.random)/2 // the acknowledgement
+			if n < tapBatch/2 {
+				next += tapPause.Seconds()
+			}
+			s.at(next, pull)
+		})
+	}
+	s.at(0, pull)
+	s.run(lasts)
+	t.Waits = append(t.Waits, quantiles("a position, until a viewer of the whole fleet sees it", seen))
+}
+
+// FeedRate is how many reports a second the live feed of a process takes.
+func (p Platform) FeedRate() float64 {
+	s := &simulation{random: rand.New(rand.NewPCG(1, 5))}
+	took := 0.0
+	const pulls = 1000
+	for range pulls {
+		took += p.Pull.draw(s.random)*1.5 + tapBatch*p.PerReport
+	}
+	return pulls * tapBatch / took
+}

@@ -1,0 +1,176 @@
+package capacity
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/deploy"
+)
+
+// What Firestore documents.
+const (
+	// maxRising is how many writes a second an index on rising values takes.
+	maxRising = 500
+	// maxDocument is the guidance for sustained writes of one document.
+	maxDocument = 1
+	maxRequest  = 10 << 20
+	// A new database begins with rampStart operations a second, and rampFactor times as many
+	// every five minutes.
+	rampStart, rampFactor = 500, 1.5
+)
+
+// Rate is writes a second, of the hottest document of a kind or of an indexed field.
+type Rate struct {
+	What   string  `json:"what"`
+	Mean   float64 `json:"mean"`
+	Peak   float64 `json:"peak"`
+	Limit  float64 `json:"limit"`
+	Factor float64 `json:"ofLimit"`
+}
+
+func rated(what string, mean, peak, limit float64) Rate {
+	return Rate{what, mean, mean * peak, limit, mean * peak / limit}
+}
+
+// hottest are the documents that are written most, for each kind.
+func (m Model) hottest(f Fleet, t Timing) []Rate {
+	w := f.day(t)
+	cost := func(work, collection string) float64 {
+		c := m.costs[Kind{work, collection}]
+		if len(c) == 0 {
+			return 0
+		}
+		return c[0].Writes + c[0].Deletes
+	}
+	// A drone's document is written by its reports, by decisions and by nothing else.
+	drone := w.Reports/w.Seconds/float64(f.Drones) + cost(workDecisions, "drones")*w.Decisions/w.Seconds/float64(f.Drones)
+	rates := []Rate{
+		rated("`drones/{id}`", drone, 1, maxDocument),
+		rated("`locks/statemanager:sweeper`", t.Sweeps*cost(workSweep, "locks"), 1, maxDocument),
+		rated("`locks/optimizer:cycle:{area}`", t.Cycles*cost(workCycle, "locks"), 1, maxDocument),
+		rated("`fence_counters`, the sweeper's", t.Sweeps*cost(workSweep, "fence_counters"), 1, maxDocument),
+		rated("`control/{area}`", w.Decisions/float64(f.Areas)/w.Seconds, 1, maxDocument), // at most one for each decision
+		rated("`learned/demand`", t.Looks, 1, maxDocument),
+	}
+	slices.SortStableFunc(rates, func(a, b Rate) int { return cmp.Compare(b.Factor, a.Factor) })
+	return rates
+}
+
+// rising are the indexed times, the fastest first.
+func (m Model) rising(f Fleet, t Timing) []Rate {
+	exempt := exemptFields(deploy.FirestoreIndexes)
+	w := f.day(t)
+	var rates []Rate
+	for _, field := range slices.Sorted(maps.Keys(m.times)) {
+		collection, name, _ := strings.Cut(field, ".")
+		if mean := m.timesASecond(field, w); !exempt[field] && mean > 0 {
+			peak := f.Peak
+			if collection == "cycles" {
+				peak = 1
+			}
+			rates = append(rates, rated(fmt.Sprintf("`%s` of `%s`", name, collection), mean, peak, maxRising))
+		}
+	}
+	slices.SortStableFunc(rates, func(a, b Rate) int { return cmp.Compare(b.Factor, a.Factor) })
+	return rates
+}
+
+// exemptFields are the fields without an index, as "collection.field".
+func exemptFields(indexes []byte) map[string]bool {
+	var file struct {
+		FieldOverrides []struct {
+			CollectionGroup, FieldPath string
+			Indexes                    []any
+		}
+	}
+	if err := json.Unmarshal(indexes, &file); err != nil {
+		panic(err) // a test of deploy reads it as well
+	}
+	exempt := map[string]bool{}
+	for _, o := range file.FieldOverrides {
+		exempt[o.CollectionGroup+"."+o.FieldPath] = len(o.Indexes) == 0
+	}
+	return exempt
+}
+
+// Break is the size from which something no longer keeps up.
+type Break struct {
+	What   string `json:"what"`
+	Drones int    `json:"drones"`
+	Then   string `json:"then"`
+}
+
+// limit is something that a larger fleet reaches: its load is 1 there.
+type limit struct {
+	what, then string
+	load       func(Fleet) float64
+}
+
+// Breaks are the sizes at which limits are reached by a fleet that grows by areas of a thousand
+// drones, the smallest first.
+func (m Model) Breaks(p Platform) []Break {
+	feed := p.FeedRate()
+	day := func(f Fleet) Work { return f.day(Timing{Batch: 1}) }
+	limits := []limit{
+		{"optimizers: each runs every area, and one takes most locks", "a search gets a quarter of a processor, at most", func(f Fleet) float64 {
+			if f.Areas > 100 {
+				return 100 // as everything above the first
+			}
+			var t Timing
+			m.timeCycles(f, p, &t)
+			return 0.25 / t.Share
+		}},
+		{"learning: a page of orders in five minutes", "looks follow each other, each reads a document for every drone, and other areas' cycles wait", func(f Fleet) float64 {
+			return day(f).Orders / day(f).Seconds * learnEvery.Seconds() / learnPage
+		}},
+		{"learning: a look's time limit", "nothing is learned, and each look holds up cycles for five seconds", func(f Fleet) float64 {
+			return float64(f.Drones) * p.PerRead / learnLimit.Seconds()
+		}},
+		{"live feed: pulls, one after the other", "viewers fall behind without end", func(f Fleet) float64 { return float64(f.Drones) * f.Hz / feed }},
+		{"sweeper: one process reads every drone", "a sweep takes longer than the interval, and silence is noticed later", func(f Fleet) float64 {
+			return float64(f.Drones) * (f.Idle + 2*f.Bound + f.Open) * p.PerRead / sweepEvery.Seconds()
+		}},
+		{"cycles: each reads all depots and warehouses", "they are most of what a cycle reads", func(f Fleet) float64 {
+			return float64(f.Areas) * (1 + warehousesPerArea) / (float64(f.Drones) / float64(f.Areas) * (f.Idle + 2*f.Bound + f.Open))
+		}},
+		{"commits: a batch of 250 drones", "a request is larger than 10 MiB", func(Fleet) float64 { return float64(m.largest) / maxRequest }},
+	}
+	for _, r := range m.rising(Typical(1000, 1), Timing{Batch: 1, Cycles: 0.1}) {
+		if strings.HasSuffix(r.What, "`cycles`") {
+			continue // an area has one every ten seconds: 5,000 areas
+		}
+		limits = append(limits, limit{"index: " + r.What, "writes wait for the index", func(f Fleet) float64 { return r.Factor * float64(f.Drones) / 1000 }})
+	}
+	var breaks []Break
+	for _, l := range limits {
+		if n := reach(l.load); n > 0 {
+			breaks = append(breaks, Break{l.what, n, l.then})
+		}
+	}
+	slices.SortStableFunc(breaks, func(a, b Break) int { return cmp.Compare(a.Drones, b.Drones) })
+	return breaks
+}
+
+// largest is the largest fleet of the model.
+const largest = 1_000_000
+
+// reach is the size at which a load reaches 1, to three digits; 0 if the largest fleet does not.
+func reach(load func(Fleet) float64) int {
+	of := func(drones int) float64 { return load(Typical(drones, areasOf(drones))) }
+	low, high := 100, largest
+	if of(high) < 1 {
+		return 0
+	}
+	for high-low > low/200 {
+		if middle := (low + high) / 2; of(middle) < 1 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}

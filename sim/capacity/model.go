@@ -1,0 +1,378 @@
+package capacity
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// How the product works today, where a sample cannot show it.
+const (
+	sweepEvery   = 5 * time.Second // of each State Manager, if no other one sweeps
+	cycleEvery   = 10 * time.Second
+	searchLimit  = 8 * time.Second
+	censusEvery  = 15 * time.Second // of each State Manager
+	probeEvery   = 10 * time.Second // of each State Manager
+	depotsEvery  = 10 * time.Second // a State Manager that takes orders reads the depots again
+	learnEvery   = 5 * time.Minute  // of each optimizer
+	learnLimit   = 5 * time.Second
+	learnPage    = 400 // orders of one look
+	coalesce     = time.Second
+	gather       = 20 * time.Millisecond // a change of status waits for others
+	commitTick   = 50 * time.Millisecond // positions that are due in one tick share a commit
+	maxBatch     = 250                   // drones of one commit
+	shards       = 4                     // of a State Manager on two processors
+	tapBatch     = 1000                  // reports of one pull of the live feed
+	tapPause     = 100 * time.Millisecond
+	probeReads   = 5
+	processors   = 2 // of each process
+	minPublished = 1000.0
+	// messageOverhead is what Pub/Sub counts beside payload and attributes: key, id and time.
+	messageOverhead = 47
+	// learnedBeside is the documents of what was learned that are not of one drone.
+	learnedBeside     = 2
+	warehousesPerArea = 5
+)
+
+// Fleet is a fleet at work, around the clock.
+type Fleet struct {
+	Drones     int     `json:"drones"`
+	Areas      int     `json:"areas"` // one depot each
+	Hz         float64 `json:"reportsPerSecond"`
+	Managers   int     `json:"stateManagers"`
+	Optimizers int     `json:"optimizers"`
+
+	OrdersPerDroneDay float64 `json:"ordersPerDroneDay"`
+	OrdersPerMission  float64 `json:"ordersPerMission"`
+	// Shares of the drones that are idle, and on a mission, and open orders for each drone.
+	Idle  float64 `json:"idle"`
+	Bound float64 `json:"onMission"`
+	Open  float64 `json:"openOrders"`
+	// Peak is how much more orders a fleet has at its peak than on average.
+	Peak float64 `json:"peak"`
+}
+
+// Typical is a fleet with the assumptions that the tables state. Without areas it has one for every
+// thousand drones.
+func Typical(drones, areas int) Fleet {
+	return Fleet{
+		Drones: drones, Areas: cmp.Or(areas, areasOf(drones)), Hz: 1, Managers: max(2, drones/10_000), Optimizers: 2,
+		OrdersPerDroneDay: 20, OrdersPerMission: 2, Idle: 0.3, Bound: 0.4, Open: 1, Peak: 3,
+	}
+}
+
+// areasOf is an area for a thousand drones.
+func areasOf(drones int) int { return max(1, drones/1000) }
+
+// Work is what a fleet does in a time: the units with which counts grow.
+type Work struct {
+	Seconds float64
+	// Reports are those that write a document, Commits their commits, and Companions the drones
+	// that share one with a drone whose version has moved.
+	Reports, Commits            float64
+	Companions, CompanionsBound float64
+	Orders, Decisions           float64
+	// Sweeps, and the sum over them of idle drones, bound drones, open orders and depots.
+	Sweeps, SweptIdle, SweptBound, SweptOpen, SweptAreas float64
+	// Cycles, those that search, and the same sums. ReadDepots sums the fleet's depots.
+	Cycles, Searches, ReadIdle, ReadBound, ReadOpen, ReadDepots float64
+	Looks, LookedDrones                                         float64
+	Censuses, Watches, WatchedAreas, Listed, LostTries          float64
+	// Idle, Bound and Open are means: drones, and open orders.
+	Idle, Bound, Open float64
+
+	idle, bound, open float64 // sums over seconds
+}
+
+type unit func(Work) float64
+
+// Units that several laws use.
+var (
+	reports    unit = func(w Work) float64 { return w.Reports }
+	commits    unit = func(w Work) float64 { return w.Commits }
+	decisions  unit = func(w Work) float64 { return w.Decisions }
+	orders     unit = func(w Work) float64 { return w.Orders }
+	companions unit = func(w Work) float64 { return w.Companions }
+	sweeps     unit = func(w Work) float64 { return w.Sweeps }
+	cycles     unit = func(w Work) float64 { return w.Cycles }
+	looks      unit = func(w Work) float64 { return w.Looks }
+	ofBound    unit = func(w Work) float64 { return w.CompanionsBound }
+)
+
+// laws say with which units the counts of a kind grow: the structure of the model. A law without
+// a collection is that of all others.
+var laws = map[Kind][]unit{
+	{workTelemetry, "drones"}: {reports, companions},
+	{workTelemetry, ""}:       {commits, decisions},
+	{workTelemetry, "events"}: {decisions, orders},
+	{workTelemetry, "*"}:      {decisions, ofBound},
+	{workOrders, "*"}:         {orders},
+	{workDecisions, "*"}:      {decisions, orders},
+	{workOutbox, "*"}:         {decisions},
+	{workSweep, "drones"}:     {func(w Work) float64 { return w.SweptIdle + w.SweptBound }},
+	{workSweep, "missions"}:   {func(w Work) float64 { return w.SweptBound }},
+	{workSweep, "orders"}:     {func(w Work) float64 { return w.SweptOpen }},
+	{workSweep, "depots"}:     {func(w Work) float64 { return w.SweptAreas }},
+	{workSweep, "*"}:          {sweeps},
+	{workCycle, "drones"}:     {func(w Work) float64 { return w.ReadIdle + w.ReadBound }},
+	{workCycle, "missions"}:   {func(w Work) float64 { return w.ReadBound }},
+	{workCycle, "orders"}:     {func(w Work) float64 { return w.ReadOpen }},
+	{workCycle, "depots"}:     {func(w Work) float64 { return w.ReadDepots }},
+	{workCycle, "warehouses"}: {func(w Work) float64 { return w.ReadDepots }},
+	{workCycle, "*"}:          {cycles},
+	{workLearn, "learned"}:    {func(w Work) float64 { return w.LookedDrones }, decisions},
+	{workLearn, "orders"}:     {orders},
+	{workLearn, "missions"}:   {decisions},
+	{workLearn, "*"}:          {looks},
+	{workCensus, "*"}:         {func(w Work) float64 { return w.Censuses }},
+	{workDepots, "depots"}:    {func(w Work) float64 { return w.WatchedAreas }},
+	{workDepots, "cycles"}:    {func(w Work) float64 { return w.WatchedAreas }},
+	{workDepots, "*"}:         {func(w Work) float64 { return w.Watches }},
+	{workList, "*"}:           {func(w Work) float64 { return w.Listed }},
+	{workLost, "*"}:           {func(w Work) float64 { return w.LostTries }},
+}
+
+// timesLaw says with which units the writes of a time grow.
+func timesLaw(field string) []unit {
+	if strings.HasPrefix(field, "cycles.") {
+		return []unit{cycles}
+	}
+	return []unit{decisions, orders}
+}
+
+// timesASecond is how often a time is written, in the mean.
+func (m Model) timesASecond(field string, w Work) (n float64) {
+	for k, cost := range m.times[field] {
+		n += cost * timesLaw(field)[k](w) / w.Seconds
+	}
+	return n
+}
+
+func lawOf(p Kind) []unit {
+	if law, ok := laws[p]; ok {
+		return law
+	}
+	return laws[Kind{p.Work, "*"}]
+}
+
+// Model is what each unit costs.
+type Model struct {
+	costs     map[Kind][]Count     // one for each unit of the kind's law
+	times     map[string][]float64 // writes of a time, for each unit of its collection's
+	documents map[string]float64   // bytes of a document as it is read, by collection
+	messages  map[string]float64   // bytes, by topic
+	calls     map[string]float64   // of one sweep or cycle
+	largest   int
+}
+
+// fields are a count's numbers, to compute with.
+func (c *Count) fields() [6]*float64 {
+	return [6]*float64{&c.Calls, &c.Reads, &c.Writes, &c.Deletes, &c.Sent, &c.Received}
+}
+
+// Fit finds the costs of units that give the counts of the samples.
+func Fit(samples []Sample) Model {
+	m := Model{costs: map[Kind][]Count{}, times: map[string][]float64{}, documents: map[string]float64{}, messages: map[string]float64{}, calls: map[string]float64{}}
+	var all Work
+	read := map[string]Count{}
+	for _, s := range samples {
+		all.Sweeps, all.Cycles = all.Sweeps+s.Work.Sweeps, all.Cycles+s.Work.Cycles
+		m.largest = max(m.largest, s.LargestRequest)
+		for p, c := range s.Counts {
+			m.costs[p] = make([]Count, len(lawOf(p)))
+			if p.Collection != "" {
+				read[p.Collection] = read[p.Collection].plus(Count{Reads: c.Reads, Received: c.Received})
+			}
+		}
+		for field := range s.Times {
+			m.times[field] = nil
+		}
+		for topic, size := range s.PubSub {
+			m.messages[topic] = max(m.messages[topic], size)
+		}
+	}
+	for field := range m.times {
+		var y []float64
+		x := make([][]float64, len(timesLaw(field)))
+		for _, s := range samples {
+			y = append(y, s.Times[field])
+			for k, u := range timesLaw(field) {
+				x[k] = append(x[k], u(s.Work))
+			}
+		}
+		m.times[field] = solve(x, y)
+	}
+	for collection, c := range read {
+		m.documents[collection] = c.Received / max(1, c.Reads)
+	}
+	for _, s := range samples {
+		m.calls[workSweep] += s.Counts[Kind{workSweep, ""}].Calls / max(1, all.Sweeps)
+		m.calls[workCycle] += s.Counts[Kind{workCycle, ""}].Calls / max(1, all.Cycles)
+	}
+	for p := range m.costs {
+		for i := range (&Count{}).fields() {
+			var y []float64
+			x := make([][]float64, len(lawOf(p)))
+			for _, s := range samples {
+				c := s.Counts[p]
+				y = append(y, *c.fields()[i])
+				for k, u := range lawOf(p) {
+					x[k] = append(x[k], u(s.Work))
+				}
+			}
+			for k, cost := range solve(x, y) {
+				*m.costs[p][k].fields()[i] = cost
+			}
+		}
+	}
+	return m
+}
+
+// solve finds costs of one or two units, none negative, that explain y best.
+func solve(x [][]float64, y []float64) []float64 {
+	dot := func(a, b []float64) (sum float64) {
+		for i := range a {
+			sum += a[i] * b[i]
+		}
+		return sum
+	}
+	alone := func(k int) float64 {
+		if n := dot(x[k], x[k]); n > 0 {
+			return dot(x[k], y) / n
+		}
+		return 0
+	}
+	if len(x) == 1 {
+		return []float64{alone(0)}
+	}
+	aa, ab, bb, ay, by := dot(x[0], x[0]), dot(x[0], x[1]), dot(x[1], x[1]), dot(x[0], y), dot(x[1], y)
+	det := aa*bb - ab*ab
+	if det <= 1e-9*aa*bb {
+		return []float64{alone(0), 0}
+	}
+	a, b := (ay*bb-by*ab)/det, (by*aa-ay*ab)/det
+	switch {
+	case a < 0:
+		return []float64{0, alone(1)}
+	case b < 0:
+		return []float64{alone(0), 0}
+	}
+	return []float64{a, b}
+}
+
+// Of is what work costs.
+func (m Model) Of(w Work) map[Kind]Count {
+	parts := map[Kind]Count{}
+	for p, costs := range m.costs {
+		for k, u := range lawOf(p) {
+			parts[p] = parts[p].plus(costs[k].times(u(w)))
+		}
+	}
+	return parts
+}
+
+// byWork adds the counts of each work.
+func byWork(parts map[Kind]Count) map[string]Count {
+	sums := map[string]Count{}
+	for _, p := range slices.SortedFunc(maps.Keys(parts), compareKinds) { // in one order, so that digits repeat
+		sums[p.Work] = sums[p.Work].plus(parts[p])
+	}
+	return sums
+}
+
+func compareKinds(a, b Kind) int {
+	return cmp.Or(cmp.Compare(a.Work, b.Work), cmp.Compare(a.Collection, b.Collection))
+}
+
+// day is the work of a day of a fleet whose sweeps, cycles and commits are as timed.
+func (f Fleet) day(t Timing) Work {
+	const seconds = 24 * 60 * 60
+	n, areas, managers := float64(f.Drones), float64(f.Areas), float64(f.Managers)
+	w := Work{Seconds: seconds, Idle: f.Idle * n, Bound: f.Bound * n, Open: f.Open * n}
+	w.Reports = n * min(f.Hz, 1/coalesce.Seconds()) * seconds
+	w.Commits = w.Reports / t.Batch
+	w.Orders = n * f.OrdersPerDroneDay
+	w.Decisions = w.Orders / f.OrdersPerMission
+	w.Companions = w.Decisions * (t.Batch - 1)
+	w.CompanionsBound = w.Companions * f.Bound
+	w.Sweeps = t.Sweeps * seconds
+	w.SweptIdle, w.SweptBound, w.SweptOpen, w.SweptAreas = w.Sweeps*w.Idle, w.Sweeps*w.Bound, w.Sweeps*w.Open, w.Sweeps*areas
+	w.Cycles = t.Cycles * areas * seconds
+	perArea := w.Cycles / areas
+	w.ReadIdle, w.ReadBound, w.ReadOpen, w.ReadDepots = perArea*w.Idle, perArea*w.Bound, perArea*w.Open, w.Cycles*areas
+	w.Looks = t.Looks * seconds
+	w.LookedDrones = w.Looks * (n + learnedBeside)
+	w.Censuses = managers * seconds / censusEvery.Seconds()
+	w.Watches = managers * seconds / cycleEvery.Seconds()
+	w.WatchedAreas = w.Watches * areas
+	w.Listed = float64(f.Optimizers) * areas * seconds / cycleEvery.Seconds()
+	w.LostTries = t.LostTries * seconds
+	return w
+}
+
+// Day is what a fleet uses in a day.
+func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
+	w := f.day(t)
+	parts := m.Of(w)
+	add := func(work, collection string, c Count) {
+		at := Kind{work, collection}
+		parts[at] = parts[at].plus(c)
+	}
+	managers := float64(f.Managers)
+	// What no sample counts: a read for every 1,000 documents counted, the depots that orders are
+	// given to, probes.
+	add(workCensus, "", Count{Reads: w.Censuses * (float64(f.Drones) + w.Open) / 1000})
+	add(workOrders, "depots", Count{Calls: 1, Reads: float64(f.Areas)}.times(managers*w.Seconds/depotsEvery.Seconds()))
+	add(workProbes, "", Count{Calls: probeReads, Reads: probeReads}.times(managers*w.Seconds/probeEvery.Seconds()))
+	return parts
+}
+
+// PubSub is what a day counts at Pub/Sub, published and delivered.
+func (m Model) PubSub(f Fleet) (bytes float64) {
+	n := float64(f.Drones)
+	missions := n * f.OrdersPerDroneDay / f.OrdersPerMission
+	for topic, sent := range map[string]float64{
+		workTelemetry: n * f.Hz * 24 * 60 * 60, workOrders: n * f.OrdersPerDroneDay, workDecisions: missions, "missions": missions,
+	} {
+		size := m.messages[topic]
+		bytes += sent * (max(size, minPublished) + size)
+	}
+	return bytes
+}
+
+//go:embed counts.json
+var stored []byte
+
+// Stored is the model of the samples in counts.json, which a test renews.
+func Stored() (Model, error) {
+	var samples []Sample
+	if err := json.Unmarshal(stored, &samples); err != nil {
+		return Model{}, fmt.Errorf("counts.json: %w", err)
+	}
+	return Fit(samples), nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Kind) MarshalText() ([]byte, error) { return []byte(p.Work + "/" + p.Collection), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Kind) UnmarshalText(text []byte) error {
+	var found bool
+	if p.Work, p.Collection, found = strings.Cut(string(text), "/"); !found {
+		return fmt.Errorf("kind %q has no slash", text)
+	}
+	return nil
+}
+
+// Total adds the counts of all kinds.
+func Total(parts map[Kind]Count) (total Count) {
+	for _, p := range slices.SortedFunc(maps.Keys(parts), compareKinds) {
+		total = total.plus(parts[p])
+	}
+	return total
+}

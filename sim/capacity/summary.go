@@ -1,0 +1,277 @@
+package capacity
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Summary is what the model says of a fleet. Its JSON form is stable.
+type Summary struct {
+	Fleet Fleet `json:"fleet"`
+	Use   Use   `json:"aDroneAndDay"`
+	// Dollars are for a drone and a month of 30 days, by price list.
+	Dollars map[string]float64 `json:"dollarsADroneAndMonth"`
+	Parts   []Part             `json:"parts"`
+	Hottest []Rate             `json:"hottestDocuments"`
+	Rising  []Rate             `json:"risingIndexes"`
+	Waits   []Wait             `json:"waits"`
+	// Share is how much of a processor the search of an area gets.
+	Share  float64 `json:"searchShare"`
+	Breaks []Break `json:"breaksFirst"`
+
+	ramp time.Duration
+}
+
+// Use is what a drone uses in a day.
+type Use struct {
+	Reads          float64 `json:"reads"`
+	Writes         float64 `json:"writes"`
+	Deletes        float64 `json:"deletes"`
+	Calls          float64 `json:"calls"`
+	FirestoreBytes float64 `json:"firestoreBytes"`
+	PubSubBytes    float64 `json:"pubsubBytes"`
+}
+
+// Part is the share of one kind of work, for a drone.
+type Part struct {
+	Work    string  `json:"work"`
+	Reads   float64 `json:"reads"` // a day
+	Writes  float64 `json:"writes"`
+	Deletes float64 `json:"deletes"`
+	Calls   float64 `json:"calls"`
+	Dollars float64 `json:"dollars"` // a month, by the first list
+}
+
+const month = 30 // days
+
+// Summary computes everything about a fleet.
+func (m Model) Summary(f Fleet, p Platform) Summary {
+	t := m.Time(f, p)
+	r := m.use(f, t)
+	r.Hottest, r.Rising, r.Waits, r.Share, r.Breaks = m.hottest(f, t), m.rising(f, t), t.Waits, t.Share, m.Breaks(p)
+	writes := r.Use.Writes * float64(f.Drones) / (24 * 60 * 60)
+	if writes > rampStart {
+		r.ramp = time.Duration(math.Ceil(math.Log(writes/rampStart)/math.Log(rampFactor))) * 5 * time.Minute
+	}
+	return r
+}
+
+// use is the part of a summary that is about cost.
+func (m Model) use(f Fleet, t Timing) Summary {
+	n := float64(f.Drones)
+	parts, pubsub := m.Day(f, t), m.PubSub(f)
+	total := Total(parts)
+	r := Summary{Fleet: f, Dollars: map[string]float64{}, Use: Use{
+		total.Reads / n, total.Writes / n, total.Deletes / n, total.Calls / n, (total.Sent + total.Received) / n, pubsub / n,
+	}}
+	for _, list := range Lists {
+		r.Dollars[list.Name] = (list.Cost(parts, m.documents) + pubsub/(1<<40)*list.PubSubTiB) * month / n
+	}
+	works := byWork(parts)
+	cost := func(work string) float64 {
+		some := maps.Collect(func(yield func(Kind, Count) bool) {
+			for at, c := range parts {
+				if at.Work == work && !yield(at, c) {
+					return
+				}
+			}
+		})
+		return Lists[0].Cost(some, m.documents) * month / n
+	}
+	for work, c := range works {
+		r.Parts = append(r.Parts, Part{work, c.Reads / n, c.Writes / n, c.Deletes / n, c.Calls / n, cost(work)})
+	}
+	r.Parts = append(r.Parts, Part{Work: "Pub/Sub", Dollars: pubsub / (1 << 40) * Lists[0].PubSubTiB * month / n})
+	slices.SortFunc(r.Parts, func(a, b Part) int {
+		if c := int(math.Copysign(1, b.Dollars-a.Dollars)); a.Dollars != b.Dollars {
+			return c
+		}
+		return strings.Compare(a.Work, b.Work)
+	})
+	return r
+}
+
+// table is a table in Markdown; a column that is all numbers is aligned to the right.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) write(w *bytes.Buffer) {
+	fmt.Fprintf(w, "| %s |\n|", strings.Join(t.head, " | "))
+	for i := range t.head {
+		number := !slices.ContainsFunc(t.rows, func(row []string) bool {
+			return row[i] != "" && row[i] != "-" && !strings.ContainsAny(row[i][:1], "0123456789")
+		})
+		w.WriteString(map[bool]string{true: "-:|", false: "-|"}[number])
+	}
+	w.WriteByte('\n')
+	for _, row := range t.rows {
+		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
+	}
+	w.WriteByte('\n')
+}
+
+// Print writes the report for people.
+func (r Summary) Print(w io.Writer) error {
+	var b bytes.Buffer
+	f := r.Fleet
+	fmt.Fprintf(&b, "%s drones in %d areas, %g report/s each, %d State Managers, %d optimizers\n\n", grouped(float64(f.Drones)), f.Areas, f.Hz, f.Managers, f.Optimizers)
+	costs := costTable()
+	costs.add(r.costRow()...)
+	costs.write(&b)
+	r.partTable().write(&b)
+	rateTable("hottest document", r.Hottest).write(&b)
+	rateTable("indexed time", r.Rising).write(&b)
+	waits := table{head: []string{"how long", "p50", "p99"}}
+	for _, wait := range r.Waits {
+		waits.add(wait.What, wait.p50(), wait.p99())
+	}
+	waits.write(&b)
+	fmt.Fprintf(&b, "A search gets %.0f %% of a processor. A new database takes the load after %s.\n\n", 100*r.Share, r.ramp)
+	breakTable(r.Breaks).write(&b)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func costTable() table {
+	t := table{head: []string{"drones", "areas", "reads", "writes", "deletes", "calls", "Firestore MB", "Pub/Sub MB"}}
+	for _, list := range Lists {
+		t.head = append(t.head, "$, "+list.Name)
+	}
+	return t
+}
+
+func (r Summary) costRow() []string {
+	u := r.Use
+	row := []string{grouped(float64(r.Fleet.Drones)), fmt.Sprint(r.Fleet.Areas), grouped(u.Reads), grouped(u.Writes), grouped(u.Deletes), grouped(u.Calls),
+		fmt.Sprintf("%.1f", u.FirestoreBytes/1e6), fmt.Sprintf("%.1f", u.PubSubBytes/1e6)}
+	for _, list := range Lists {
+		row = append(row, fmt.Sprintf("%.2f", r.Dollars[list.Name]))
+	}
+	return row
+}
+
+func (r Summary) partTable() *table {
+	t := &table{head: []string{"work", "reads", "writes", "deletes", "calls", "$, " + Lists[0].Name}}
+	for _, p := range r.Parts {
+		t.add(p.Work, grouped(p.Reads), grouped(p.Writes), grouped(p.Deletes), grouped(p.Calls), fmt.Sprintf("%.3f", p.Dollars))
+	}
+	return t
+}
+
+func rateTable(what string, rates []Rate) *table {
+	t := &table{head: []string{what, "writes/s, mean", "at the peak", "of the limit"}}
+	for _, r := range rates {
+		t.add(r.What, digits(r.Mean), digits(r.Peak), fmt.Sprintf("%.0f %%", 100*r.Factor))
+	}
+	return t
+}
+
+func breakTable(breaks []Break) *table {
+	t := &table{head: []string{"what breaks", "from drones", "then"}}
+	for _, b := range breaks {
+		t.add(b.What, grouped(float64(b.Drones)), b.Then)
+	}
+	return t
+}
+
+// Tables renders the generated sections of docs/capacity.md.
+func (m Model) Tables(p Platform) map[string]string {
+	var cost, parts, waits, rising, breaks, prices bytes.Buffer
+	costs := costTable()
+	var sizes []Summary
+	for _, n := range []int{1000, 10_000, 100_000, largest} {
+		r := m.Summary(Typical(n, areasOf(n)), p)
+		sizes = append(sizes, r)
+		costs.add(r.costRow()...)
+	}
+	costs.write(&cost)
+	sizes[0].partTable().write(&parts)
+
+	w := table{head: []string{"p50 / p99"}}
+	for _, r := range sizes {
+		w.head = append(w.head, grouped(float64(r.Fleet.Drones))+" drones")
+	}
+	for i, wait := range sizes[0].Waits {
+		row := []string{wait.What}
+		for _, r := range sizes {
+			row = append(row, r.Waits[i].p50()+" / "+r.Waits[i].p99())
+		}
+		w.add(row...)
+	}
+	shares := []string{"what a search gets of a processor"}
+	for _, r := range sizes {
+		shares = append(shares, fmt.Sprintf("%.1f %%", 100*r.Share))
+	}
+	w.add(shares...)
+	w.write(&waits)
+
+	fmt.Fprintf(&rising, "At %s drones:\n\n", grouped(100_000))
+	rateTable("hottest document", sizes[2].Hottest).write(&rising)
+	rateTable("indexed time", sizes[2].Rising).write(&rising)
+	breakTable(sizes[0].Breaks).write(&breaks)
+
+	list := table{head: []string{"price list", "reads", "writes", "deletes", "Pub/Sub, a TiB", "source"}}
+	for _, l := range Lists {
+		list.add(l.Name, fmt.Sprintf("%g", l.Reads), fmt.Sprintf("%g", l.Writes), fmt.Sprintf("%g", l.Deletes), fmt.Sprintf("%g", l.PubSubTiB), l.Source)
+	}
+	fmt.Fprintf(&prices, "US dollars for 100,000, looked up on %s:\n\n", pricesOf)
+	list.write(&prices)
+	sections := map[string]string{}
+	for name, b := range map[string]*bytes.Buffer{"cost": &cost, "parts": &parts, "waits": &waits, "rising": &rising, "breaks": &breaks, "prices": &prices} {
+		sections[name] = strings.TrimRight(b.String(), "\n") + "\n"
+	}
+	return sections
+}
+
+// p50 and p99 are for people. A wait that grows during the simulation has no quantile.
+func (w Wait) p50() string { return seconds(w.P50) }
+func (w Wait) p99() string { return seconds(w.P99) }
+
+// MarshalJSON gives the quantiles in milliseconds.
+func (w Wait) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		What string  `json:"what"`
+		P50  float64 `json:"p50Ms"`
+		P99  float64 `json:"p99Ms"`
+	}{w.What, math.Round(w.P50 * 1000), math.Round(w.P99 * 1000)})
+}
+
+func seconds(s float64) string {
+	if s < 1 {
+		return fmt.Sprintf("%.0f ms", s*1000)
+	}
+	return fmt.Sprintf("%.1f s", s)
+}
+
+// digits is a number with as many digits as it is worth.
+func digits(n float64) string {
+	switch {
+	case n < 0.0095:
+		return "0"
+	case n < 0.95:
+		return fmt.Sprintf("%.2f", n)
+	case n < 9.95:
+		return fmt.Sprintf("%.1f", n)
+	}
+	return grouped(n)
+}
+
+// grouped is a whole number with commas.
+func grouped(n float64) string {
+	text := fmt.Sprintf("%.0f", n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

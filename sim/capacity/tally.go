@@ -1,0 +1,162 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"sync"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// Count is what Firestore bills, and the bytes both ways.
+type Count struct {
+	Calls, Reads, Writes, Deletes float64
+	Sent, Received                float64
+}
+
+func (c Count) plus(d Count) Count {
+	return Count{c.Calls + d.Calls, c.Reads + d.Reads, c.Writes + d.Writes, c.Deletes + d.Deletes, c.Sent + d.Sent, c.Received + d.Received}
+}
+
+func (c Count) times(n float64) Count {
+	return Count{c.Calls * n, c.Reads * n, c.Writes * n, c.Deletes * n, c.Sent * n, c.Received * n}
+}
+
+// Kind is a kind of count: which work it was, and in which collection. Calls, and reads of queries that find
+// nothing, have none.
+type Kind struct{ Work, Collection string }
+
+// Tally counts the calls of a connection. It is safe for concurrent use.
+type Tally struct {
+	mu        sync.Mutex
+	counts    map[Kind]Count
+	times     map[string]float64 // writes of fields that hold a time, by "collection.field"
+	documents map[string]float64 // writes of each document
+	expiring  map[string]bool    // documents that a TTL policy will delete
+	largest   int                // request, in bytes
+}
+
+// NewTally returns an empty tally.
+func NewTally() *Tally {
+	return &Tally{counts: map[Kind]Count{}, times: map[string]float64{}, documents: map[string]float64{}, expiring: map[string]bool{}}
+}
+
+// DialOptions make a connection count.
+func (t *Tally) DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(t.unary), grpc.WithChainStreamInterceptor(t.stream)}
+}
+
+func (t *Tally) add(work, collection string, c Count) {
+	at := Kind{work, collection}
+	t.counts[at] = t.counts[at].plus(c)
+}
+
+// called counts a call and its request.
+func (t *Tally) called(work string, req proto.Message) {
+	size := proto.Size(req)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.add(work, "", Count{Calls: 1, Sent: float64(size)})
+	t.largest = max(t.largest, size)
+}
+
+func (t *Tally) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	work := meter.Operation(ctx)
+	t.called(work, req.(proto.Message))
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if commit, is := req.(*firestorepb.CommitRequest); is && err == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for _, w := range commit.GetWrites() {
+			t.wrote(work, w)
+		}
+	}
+	return err
+}
+
+// wrote counts a write of a commit that was applied.
+func (t *Tally) wrote(work string, w *firestorepb.Write) {
+	if name := w.GetDelete(); name != "" {
+		t.add(work, collectionOf(name), Count{Deletes: 1})
+		t.documents[name]++
+		return
+	}
+	doc := w.GetUpdate()
+	name, collection := doc.GetName(), collectionOf(doc.GetName())
+	t.documents[name]++
+	c := Count{Writes: 1}
+	for field, value := range doc.GetFields() {
+		if value.GetTimestampValue() == nil {
+			continue
+		}
+		t.times[collection+"."+field]++
+		if field == "expireAt" && !t.expiring[name] {
+			t.expiring[name] = true
+			c.Deletes = 1
+		}
+	}
+	t.add(work, collection, c)
+}
+
+func (t *Tally) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := streamer(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &talliedStream{ClientStream: s, tally: t, work: meter.Operation(ctx), query: strings.HasSuffix(method, "RunQuery")}, nil
+}
+
+type talliedStream struct {
+	grpc.ClientStream
+	tally *Tally
+	work  string
+	query bool // it has found nothing so far
+}
+
+func (s *talliedStream) SendMsg(msg any) error {
+	s.tally.called(s.work, msg.(proto.Message))
+	return s.ClientStream.SendMsg(msg)
+}
+
+func (s *talliedStream) RecvMsg(msg any) error {
+	err := s.ClientStream.RecvMsg(msg)
+	s.tally.mu.Lock()
+	defer s.tally.mu.Unlock()
+	if errors.Is(err, io.EOF) && s.query { // an empty answer is billed as a read
+		s.tally.add(s.work, "", Count{Reads: 1})
+	}
+	if err != nil {
+		return err
+	}
+	size := float64(proto.Size(msg.(proto.Message)))
+	name, read := "", 0.0
+	switch r := msg.(type) {
+	case *firestorepb.BatchGetDocumentsResponse:
+		if r.GetResult() != nil {
+			name, read = r.GetFound().GetName()+r.GetMissing(), 1
+		}
+	case *firestorepb.RunQueryResponse:
+		if r.GetDocument() != nil {
+			name, read, s.query = r.GetDocument().GetName(), 1, false
+		}
+	case *firestorepb.RunAggregationQueryResponse:
+		read = 1 // and one for every 1,000 documents counted, which a sample does not have
+	}
+	s.tally.add(s.work, collectionOf(name), Count{Reads: read, Received: size})
+	return nil
+}
+
+// collectionOf is the collection of a document's name.
+func collectionOf(name string) string {
+	if name == "" {
+		return ""
+	}
+	return path.Base(path.Dir(name))
+}
