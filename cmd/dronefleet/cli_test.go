@@ -40,6 +40,7 @@ func TestDronefleet_RefusesInOneLine(t *testing.T) {
 		{2, "dev --duration=10s --incident=wind@10s", []string{"incident (flag --incident)", "--duration"}},
 		{2, "dev --operator --http-addr=0.0.0.0:0 --insecure-http", []string{"operator (flag --operator)", "everybody who reaches 0.0.0.0:0", "loopback"}},
 		{2, "dev --operator --http-addr=off", []string{"operator (flag --operator)", "needs the HTTP API"}},
+		{2, "capacity --drones=0", []string{"drones (flag --drones)", "1 or more"}},
 		{2, "dev --clock-skew=-2h", []string{"clock-skew (flag --clock-skew)", "at most 1h0m0s"}},
 	} {
 		dronefleet.Refuses(t, hosts, c.code, c.parts, strings.Fields(c.args)...)

@@ -36,8 +36,10 @@ var Today = Platform{
 
 // Wait is how long something takes, in seconds.
 type Wait struct {
-	What     string  `json:"what"`
-	P50, P99 float64 `json:"-"`
+	What     string
+	P50, P99 float64
+	// Grows says that it took longer and longer, so that the quantiles mean nothing.
+	Grows bool
 }
 
 // Timing is how often work is done, for a second, and how long it waits.
@@ -114,21 +116,37 @@ func nextTick(now, phase, interval float64) float64 {
 	return phase + interval*(math.Floor((now-phase)/interval)+1)
 }
 
-func quantiles(what string, all []float64) Wait {
+// quantiles are those of waits in the order of their ends, in a simulation that lasts so long.
+func quantiles(what string, all []float64, lasts float64) Wait {
 	if len(all) == 0 {
-		return Wait{What: what}
+		return Wait{What: what, Grows: true} // not one has ended
 	}
+	n := len(all)
+	median := func(some []float64) float64 {
+		sorted := slices.Sorted(slices.Values(some))
+		return sorted[len(sorted)/2]
+	}
+	early, late := median(all[n/4:n/2+1]), median(all[n*3/4:])
 	slices.Sort(all)
-	return Wait{what, all[len(all)/2], all[min(len(all)-1, len(all)*99/100)]}
+	return Wait{what, all[n/2], all[min(n-1, n*99/100)], late > 1 && late > 1.4*early || all[n/2] > lasts/3}
 }
 
 // Time simulates the fleet's processes.
 func (m Model) Time(f Fleet, p Platform) Timing {
-	t := Timing{}
+	var t Timing
 	m.timeCommits(f, p, &t)
 	m.timeSweeps(f, p, &t)
 	m.timeCycles(f, p, &t)
 	timeFeed(f, p, &t)
+	return t
+}
+
+// nominal is how often work is done where nothing falls behind: a sweep at a time, a cycle of each
+// area in every interval, and all that is new learned.
+func (f Fleet) nominal(t Timing) Timing {
+	pages := math.Ceil(float64(f.Drones) * f.OrdersPerDroneDay / (24 * 60 * 60) * learnEvery.Seconds() / learnPage)
+	t.Sweeps, t.Cycles = max(t.Sweeps, 1/sweepEvery.Seconds()), 1/cycleEvery.Seconds()
+	t.Looks = max(float64(f.Optimizers), pages) / learnEvery.Seconds()
 	return t
 }
 
@@ -174,8 +192,8 @@ func (m Model) timeSweeps(f Fleet, p Platform, t *Timing) {
 			noticed = append(noticed, ends[i]-x)
 		}
 	}
-	t.SweepTook = quantiles("", took).P50
-	t.Waits = append(t.Waits, quantiles("a silent drone, from the limit to the sweep's end", noticed))
+	t.SweepTook = quantiles("", took, lasts).P50
+	t.Waits = append(t.Waits, quantiles("a silent drone, from the limit to the sweep's end", noticed, lasts))
 }
 
 // optimizer is a process that runs the cycles of every area.
@@ -274,7 +292,7 @@ func (m Model) timeCycles(f Fleet, p Platform, t *Timing) {
 	s.run(lasts)
 	t.Cycles, t.LostTries = float64(done)/areas/lasts, t.LostTries+float64(lost)/lasts
 	t.Looks = float64(len(looks)) / lasts
-	t.Share, t.LookTook, t.Missed = quantiles("", shares).P50, quantiles("", looks).P50, float64(missed)/float64(max(1, len(looks)))
+	t.Share, t.LookTook, t.Missed = quantiles("", shares, lasts).P50, quantiles("", looks, lasts).P50, float64(missed)/float64(max(1, len(looks)))
 	var commands []float64
 	for range 2000 { // an order comes between two snapshots, and its decision is applied after the second
 		i := s.random.IntN(max(1, len(waits)))
@@ -282,84 +300,105 @@ func (m Model) timeCycles(f Fleet, p Platform, t *Timing) {
 			commands = append(commands, s.random.Float64()/max(t.Cycles, 1e-9)+waits[i]+p.Pull.draw(s.random)+3*p.Read.draw(s.random)+p.Commit.draw(s.random))
 		}
 	}
-	t.Waits = append(t.Waits, quantiles("an order, until its drone has a command", commands))
+	t.Waits = append(t.Waits, quantiles("an order, until its drone has a command", commands, lasts))
 }
 
-// timeCommits simulates the shards of one State Manager. A shard commits what is due, and then
-// what became due meanwhile.
+// shard is one of a State Manager's: it commits what is due, at most a batch, and then what became
+// due meanwhile.
+type shard struct {
+	*simulation
+	fleet  Fleet
+	p      Platform
+	busy   bool
+	due    []float64 // since when reports wait that only move their drone
+	urgent []float64 // likewise, that change a status
+	bumped bool      // a decision has changed the version of a drone
+	index  float64   // when the index on the time of events takes the next
+
+	changesMission float64 // the share of urgent reports
+	share          float64 // of the fleet's events for one of this shard
+	moved, changed []float64
+	commits        int
+}
+
+// commit commits the next batch.
+func (s *shard) commit() {
+	urgent, due := s.urgent, s.due[:min(len(s.due), max(0, maxBatch-len(s.urgent)))]
+	n := len(urgent) + len(due)
+	if s.busy = n > 0; !s.busy {
+		return
+	}
+	s.urgent, s.due = nil, s.due[len(due):]
+	took := s.p.Commit.draw(s.random) + float64(n)*s.p.PerWrite
+	transacts := s.random.Float64() > math.Pow(1-s.changesMission, float64(len(urgent)))
+	if s.bumped { // the commit fails, and all its drones are read, with their missions and orders
+		took += float64(n) * (1 + 3*s.fleet.Bound) * s.p.PerRead
+	}
+	if s.bumped || transacts {
+		for range 4 {
+			took += s.p.Read.draw(s.random)
+		}
+		took += s.p.Commit.draw(s.random)
+	}
+	s.bumped = false
+	s.index = max(s.index, s.now) + float64(len(urgent))*s.share/maxRising
+	took += max(0, s.index-s.now-1) // it takes a short burst
+	s.commits++
+	s.at(s.now+took, func() {
+		for _, since := range due {
+			s.moved = append(s.moved, s.now-since+s.random.Float64()*commitTick.Seconds())
+		}
+		for _, since := range urgent {
+			s.changed = append(s.changed, s.now-since+gather.Seconds())
+		}
+		s.commit()
+	})
+}
+
+// timeCommits simulates a shard of one State Manager at the fleet's peak.
 func (m Model) timeCommits(f Fleet, p Platform, t *Timing) {
 	const lasts = 60.0
-	s := newSimulation(f, 3)
-	drones := float64(f.Drones) / float64(f.Managers*shards)
-	rate := drones * min(f.Hz, 1/coalesce.Seconds())
-	w := f.day(Timing{Batch: 1})
-	events := m.Of(w)[Kind{workTelemetry, "events"}].Writes / w.Seconds * f.Peak
-	// What an event of this shard stands for: those of the fleet.
-	share := m.timesASecond("events.time", w) * f.Peak / max(events, 1e-9) * float64(f.Managers*shards)
-	index := 0.0 // when the index on the time of events takes the next
-	var moved, changes []float64
-	var committed, batches float64
-	poisson := func(mean float64) int {
-		if mean > 50 {
-			return int(max(0, math.Round(mean+s.random.NormFloat64()*math.Sqrt(mean))))
-		}
-		n := 0
-		for sum := s.random.ExpFloat64(); sum < mean; sum += s.random.ExpFloat64() {
-			n++
-		}
-		return n
+	tick := commitTick.Seconds()
+	w := m.day(f, Timing{Batch: 1})
+	all := float64(f.Managers * shards)
+	telemetry := m.Of(w)
+	urgent := (telemetry[Kind{workTelemetry, "events"}].Writes + w.MoreChanges) / w.Seconds * f.Peak / all
+	s := &shard{simulation: newSimulation(f, 3), fleet: f, p: p,
+		changesMission: min(1, telemetry[Kind{workTelemetry, "missions"}].Writes/w.Seconds*f.Peak/all/urgent),
+		share:          m.timesASecond("events.time", w) * f.Peak / urgent,
 	}
-	const tick = 0.05
-	due, urgent := 0, 0
-	var tickFn func()
-	var commit func()
-	busy := false
-	oldest, asked := 0.0, 0.0
-	commit = func() {
-		switch {
-		case urgent > 0: // a change of a mission reads what it changes
-			began := asked
-			took := 3*p.Read.draw(s.random) + p.Commit.draw(s.random)
-			index = max(index, s.now) + float64(urgent)*share/maxRising
-			took += max(0, index-s.now-1) // it takes a short burst
-			urgent = 0
-			s.at(s.now+took, func() {
-				changes = append(changes, gather.Seconds()+s.now-began)
-				commit()
-			})
-		case due > 0:
-			n, began := min(due, maxBatch), oldest
-			due -= n
-			committed, batches = committed+float64(n), batches+1
-			s.at(s.now+p.Commit.draw(s.random)+float64(n)*p.PerWrite, func() {
-				moved = append(moved, s.now-began+s.random.Float64()*tick)
-				commit()
-			})
-		default:
-			busy = false
+	rate := w.Reports / w.Seconds / all
+	bumps := w.Decisions / w.Seconds * f.Peak / all
+	var beat func()
+	beat = func() {
+		for range s.poisson(rate * tick) {
+			s.due = append(s.due, s.now)
 		}
+		for range s.poisson(urgent * tick) {
+			s.urgent = append(s.urgent, s.now)
+		}
+		s.bumped = s.bumped || s.poisson(bumps*tick) > 0
+		if !s.busy {
+			s.commit()
+		}
+		s.at(s.now+tick, beat)
 	}
-	tickFn = func() {
-		if due == 0 {
-			oldest = s.now
-		}
-		due += poisson(rate * tick)
-		if n := poisson(events / float64(f.Managers*shards) * tick); n > 0 {
-			if urgent == 0 {
-				asked = s.now
-			}
-			urgent += n
-		}
-		if !busy {
-			busy = true
-			commit()
-		}
-		s.at(s.now+tick, tickFn)
-	}
-	s.at(0, tickFn)
+	s.at(0, beat)
 	s.run(lasts)
-	t.Batch = max(1, committed/max(1, batches))
-	t.Waits = append(t.Waits, quantiles("a position, from Pub/Sub to its commit", moved), quantiles("a change of status, likewise", changes))
+	t.Batch = max(1, float64(len(s.moved)+len(s.changed))/float64(max(1, s.commits)))
+	t.Waits = append(t.Waits, quantiles("a position, from Pub/Sub to its commit", s.moved, lasts), quantiles("a change of status, likewise", s.changed, lasts))
+}
+
+// poisson draws how often something happens that happens mean times on average.
+func (s *simulation) poisson(mean float64) int {
+	if mean > 50 {
+		return int(max(0, math.Round(mean+s.random.NormFloat64()*math.Sqrt(mean))))
+	}
+	n := 0
+	for sum := s.random.ExpFloat64(); sum < mean; sum += s.random.ExpFloat64() {
+		n++
+	}
+	return n
 }
 
 // timeFeed simulates the live feed of one process, which pulls the reports of the whole fleet.
@@ -387,7 +426,7 @@ func timeFeed(f Fleet, p Platform, t *Timing) {
 	}
 	s.at(0, pull)
 	s.run(lasts)
-	t.Waits = append(t.Waits, quantiles("a position, until a viewer of the whole fleet sees it", seen))
+	t.Waits = append(t.Waits, quantiles("a position, until a viewer of the whole fleet sees it", seen, lasts))
 }
 
 // FeedRate is how many reports a second the live feed of a process takes.

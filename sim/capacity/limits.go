@@ -38,7 +38,7 @@ func rated(what string, mean, peak, limit float64) Rate {
 
 // hottest are the documents that are written most, for each kind.
 func (m Model) hottest(f Fleet, t Timing) []Rate {
-	w := f.day(t)
+	w := m.day(f, t)
 	cost := func(work, collection string) float64 {
 		c := m.costs[Kind{work, collection}]
 		if len(c) == 0 {
@@ -63,11 +63,11 @@ func (m Model) hottest(f Fleet, t Timing) []Rate {
 // rising are the indexed times, the fastest first.
 func (m Model) rising(f Fleet, t Timing) []Rate {
 	exempt := exemptFields(deploy.FirestoreIndexes)
-	w := f.day(t)
+	w := m.day(f, t)
 	var rates []Rate
 	for _, field := range slices.Sorted(maps.Keys(m.times)) {
 		collection, name, _ := strings.Cut(field, ".")
-		if mean := m.timesASecond(field, w); !exempt[field] && mean > 0 {
+		if mean := m.timesASecond(field, w); field != changes && !exempt[field] && mean > 0 {
 			peak := f.Peak
 			if collection == "cycles" {
 				peak = 1
@@ -114,7 +114,7 @@ type limit struct {
 // drones, the smallest first.
 func (m Model) Breaks(p Platform) []Break {
 	feed := p.FeedRate()
-	day := func(f Fleet) Work { return f.day(Timing{Batch: 1}) }
+	day := func(f Fleet) Work { return m.day(f, Timing{Batch: 1}) }
 	limits := []limit{
 		{"optimizers: each runs every area, and one takes most locks", "a search gets a quarter of a processor, at most", func(f Fleet) float64 {
 			if f.Areas > 100 {
@@ -165,7 +165,7 @@ func reach(load func(Fleet) float64) int {
 	if of(high) < 1 {
 		return 0
 	}
-	for high-low > low/200 {
+	for high-low > low/2000 {
 		if middle := (low + high) / 2; of(middle) < 1 {
 			low = middle
 		} else {

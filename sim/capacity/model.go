@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 )
 
 // How the product works today, where a sample cannot show it.
@@ -34,8 +36,8 @@ const (
 	minPublished = 1000.0
 	// messageOverhead is what Pub/Sub counts beside payload and attributes: key, id and time.
 	messageOverhead = 47
-	// learnedBeside is the documents of what was learned that are not of one drone.
-	learnedBeside     = 2
+	// learnedBeside is the reads of a look beside the documents of drones: travel and demand, twice.
+	learnedBeside     = 4
 	warehousesPerArea = 5
 )
 
@@ -49,6 +51,8 @@ type Fleet struct {
 
 	OrdersPerDroneDay float64 `json:"ordersPerDroneDay"`
 	OrdersPerMission  float64 `json:"ordersPerMission"`
+	// ChangesPerDroneDay are changes of a drone's status, those of its missions included.
+	ChangesPerDroneDay float64 `json:"changesPerDroneDay"`
 	// Shares of the drones that are idle, and on a mission, and open orders for each drone.
 	Idle  float64 `json:"idle"`
 	Bound float64 `json:"onMission"`
@@ -62,7 +66,7 @@ type Fleet struct {
 func Typical(drones, areas int) Fleet {
 	return Fleet{
 		Drones: drones, Areas: cmp.Or(areas, areasOf(drones)), Hz: 1, Managers: max(2, drones/10_000), Optimizers: 2,
-		OrdersPerDroneDay: 20, OrdersPerMission: 2, Idle: 0.3, Bound: 0.4, Open: 1, Peak: 3,
+		OrdersPerDroneDay: 20, OrdersPerMission: 2, ChangesPerDroneDay: 100, Idle: 0.3, Bound: 0.4, Open: 1, Peak: 3,
 	}
 }
 
@@ -77,13 +81,16 @@ type Work struct {
 	Reports, Commits            float64
 	Companions, CompanionsBound float64
 	Orders, Decisions           float64
+	// MoreChanges are changes of status that no mission makes.
+	MoreChanges float64
 	// Sweeps, and the sum over them of idle drones, bound drones, open orders and depots.
 	Sweeps, SweptIdle, SweptBound, SweptOpen, SweptAreas float64
 	// Cycles, those that search, and the same sums. ReadDepots sums the fleet's depots.
 	Cycles, Searches, ReadIdle, ReadBound, ReadOpen, ReadDepots float64
-	Looks, LookedDrones                                         float64
+	Looks, Looked                                               float64
 	Censuses, Watches, WatchedAreas, Listed, LostTries          float64
-	// Idle, Bound and Open are means: drones, and open orders.
+	// Idle, Bound and Open are means: drones, and open orders. Looked are the documents that looks
+	// at what was learned read.
 	Idle, Bound, Open float64
 
 	idle, bound, open float64 // sums over seconds
@@ -114,18 +121,18 @@ var laws = map[Kind][]unit{
 	{workOrders, "*"}:         {orders},
 	{workDecisions, "*"}:      {decisions, orders},
 	{workOutbox, "*"}:         {decisions},
-	{workSweep, "drones"}:     {func(w Work) float64 { return w.SweptIdle + w.SweptBound }},
+	{workSweep, "drones"}:     {func(w Work) float64 { return w.SweptIdle }, func(w Work) float64 { return w.SweptBound }},
 	{workSweep, "missions"}:   {func(w Work) float64 { return w.SweptBound }},
 	{workSweep, "orders"}:     {func(w Work) float64 { return w.SweptOpen }},
 	{workSweep, "depots"}:     {func(w Work) float64 { return w.SweptAreas }},
 	{workSweep, "*"}:          {sweeps},
-	{workCycle, "drones"}:     {func(w Work) float64 { return w.ReadIdle + w.ReadBound }},
+	{workCycle, "drones"}:     {func(w Work) float64 { return w.ReadIdle }, func(w Work) float64 { return w.ReadBound }},
 	{workCycle, "missions"}:   {func(w Work) float64 { return w.ReadBound }},
 	{workCycle, "orders"}:     {func(w Work) float64 { return w.ReadOpen }},
 	{workCycle, "depots"}:     {func(w Work) float64 { return w.ReadDepots }},
 	{workCycle, "warehouses"}: {func(w Work) float64 { return w.ReadDepots }},
 	{workCycle, "*"}:          {cycles},
-	{workLearn, "learned"}:    {func(w Work) float64 { return w.LookedDrones }, decisions},
+	{workLearn, "learned"}:    {func(w Work) float64 { return w.Looked }},
 	{workLearn, "orders"}:     {orders},
 	{workLearn, "missions"}:   {decisions},
 	{workLearn, "*"}:          {looks},
@@ -139,10 +146,15 @@ var laws = map[Kind][]unit{
 
 // timesLaw says with which units the writes of a time grow.
 func timesLaw(field string) []unit {
-	if strings.HasPrefix(field, "cycles.") {
+	switch collection, _, _ := strings.Cut(field, "."); collection {
+	case firestoretx.Cycles:
 		return []unit{cycles}
+	case firestoretx.Orders:
+		return []unit{orders}
+	case firestoretx.Events:
+		return []unit{decisions, orders}
 	}
-	return []unit{decisions, orders}
+	return []unit{decisions}
 }
 
 // timesASecond is how often a time is written, in the mean.
@@ -150,14 +162,37 @@ func (m Model) timesASecond(field string, w Work) (n float64) {
 	for k, cost := range m.times[field] {
 		n += cost * timesLaw(field)[k](w) / w.Seconds
 	}
+	if field == "events.time" {
+		n += w.MoreChanges / w.Seconds
+	}
 	return n
 }
 
-func lawOf(p Kind) []unit {
-	if law, ok := laws[p]; ok {
-		return law
+// lawsOfWrites are those of kinds whose writes grow otherwise than their reads.
+var lawsOfWrites = map[Kind][]unit{
+	{workLearn, "learned"}: {looks, decisions}, // travel and demand, and drones that have flown
+}
+
+// lawOf are the units of a kind: first those of the law, then those of writes alone.
+func lawOf(k Kind) []unit {
+	law, ok := laws[k]
+	if !ok {
+		law = laws[Kind{k.Work, "*"}]
 	}
-	return laws[Kind{p.Work, "*"}]
+	return append(law[:len(law):len(law)], lawsOfWrites[k]...)
+}
+
+// unitsOf are the indexes in lawOf of the units with which a number of a count grows.
+func unitsOf(k Kind, number int) (indexes []int) {
+	n, more := len(lawOf(k)), len(lawsOfWrites[k])
+	from, to := 0, n-more
+	if more > 0 && (number == 2 || number == 3 || number == 4) { // writes, deletes, bytes sent
+		from, to = n-more, n
+	}
+	for i := from; i < to; i++ {
+		indexes = append(indexes, i)
+	}
+	return indexes
 }
 
 // Model is what each unit costs.
@@ -217,16 +252,17 @@ func Fit(samples []Sample) Model {
 	for p := range m.costs {
 		for i := range (&Count{}).fields() {
 			var y []float64
-			x := make([][]float64, len(lawOf(p)))
+			units := unitsOf(p, i)
+			x := make([][]float64, len(units))
 			for _, s := range samples {
 				c := s.Counts[p]
 				y = append(y, *c.fields()[i])
-				for k, u := range lawOf(p) {
-					x[k] = append(x[k], u(s.Work))
+				for k, u := range units {
+					x[k] = append(x[k], lawOf(p)[u](s.Work))
 				}
 			}
 			for k, cost := range solve(x, y) {
-				*m.costs[p][k].fields()[i] = cost
+				*m.costs[p][units[k]].fields()[i] = cost
 			}
 		}
 	}
@@ -290,7 +326,7 @@ func compareKinds(a, b Kind) int {
 }
 
 // day is the work of a day of a fleet whose sweeps, cycles and commits are as timed.
-func (f Fleet) day(t Timing) Work {
+func (m Model) day(f Fleet, t Timing) Work {
 	const seconds = 24 * 60 * 60
 	n, areas, managers := float64(f.Drones), float64(f.Areas), float64(f.Managers)
 	w := Work{Seconds: seconds, Idle: f.Idle * n, Bound: f.Bound * n, Open: f.Open * n}
@@ -298,6 +334,7 @@ func (f Fleet) day(t Timing) Work {
 	w.Commits = w.Reports / t.Batch
 	w.Orders = n * f.OrdersPerDroneDay
 	w.Decisions = w.Orders / f.OrdersPerMission
+	w.MoreChanges = max(0, n*f.ChangesPerDroneDay-m.timesASecond(changes, w)*seconds)
 	w.Companions = w.Decisions * (t.Batch - 1)
 	w.CompanionsBound = w.Companions * f.Bound
 	w.Sweeps = t.Sweeps * seconds
@@ -306,7 +343,7 @@ func (f Fleet) day(t Timing) Work {
 	perArea := w.Cycles / areas
 	w.ReadIdle, w.ReadBound, w.ReadOpen, w.ReadDepots = perArea*w.Idle, perArea*w.Bound, perArea*w.Open, w.Cycles*areas
 	w.Looks = t.Looks * seconds
-	w.LookedDrones = w.Looks * (n + learnedBeside)
+	w.Looked = w.Looks * (n + learnedBeside)
 	w.Censuses = managers * seconds / censusEvery.Seconds()
 	w.Watches = managers * seconds / cycleEvery.Seconds()
 	w.WatchedAreas = w.Watches * areas
@@ -317,7 +354,7 @@ func (f Fleet) day(t Timing) Work {
 
 // Day is what a fleet uses in a day.
 func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
-	w := f.day(t)
+	w := m.day(f, t)
 	parts := m.Of(w)
 	add := func(work, collection string, c Count) {
 		at := Kind{work, collection}
@@ -325,9 +362,10 @@ func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 	}
 	managers := float64(f.Managers)
 	// What no sample counts: a read for every 1,000 documents counted, the depots that orders are
-	// given to, probes.
+	// given to, changes of status beside missions, probes.
 	add(workCensus, "", Count{Reads: w.Censuses * (float64(f.Drones) + w.Open) / 1000})
 	add(workOrders, "depots", Count{Calls: 1, Reads: float64(f.Areas)}.times(managers*w.Seconds/depotsEvery.Seconds()))
+	add(workTelemetry, "events", Count{Calls: 1, Writes: 1, Deletes: 1}.times(w.MoreChanges))
 	add(workProbes, "", Count{Calls: probeReads, Reads: probeReads}.times(managers*w.Seconds/probeEvery.Seconds()))
 	return parts
 }

@@ -429,7 +429,6 @@ type learning struct {
 func (s learning) Learned(ctx context.Context) (domain.Learned, []error, error) {
 	l, malformed, err := s.Store.Learned(ctx)
 	s.work.Looks++
-	s.work.LookedDrones += float64(len(l.Drones) + learnedBeside)
 	return l, malformed, err
 }
 
@@ -438,6 +437,7 @@ func (t *trial) sample() Sample {
 	w := &t.work
 	w.Seconds = seconds
 	w.Idle, w.Bound, w.Open = w.idle/seconds, w.bound/seconds, w.open/seconds
+	w.Looked = t.tally.counts[Kind{workLearn, "learned"}].Reads
 	w.CompanionsBound = w.Companions * w.Bound / float64(t.Drones)
 	s := Sample{Trial: t.Trial, Work: *w, Counts: maps.Clone(t.tally.counts), Times: maps.Clone(t.tally.times), PubSub: map[string]float64{}, LargestRequest: t.tally.largest, Hottest: map[string]float64{}}
 	for topic, sizes := range t.sizes {

@@ -18,10 +18,12 @@ type Summary struct {
 	Use   Use   `json:"aDroneAndDay"`
 	// Dollars are for a drone and a month of 30 days, by price list.
 	Dollars map[string]float64 `json:"dollarsADroneAndMonth"`
-	Parts   []Part             `json:"parts"`
-	Hottest []Rate             `json:"hottestDocuments"`
-	Rising  []Rate             `json:"risingIndexes"`
-	Waits   []Wait             `json:"waits"`
+	// KeptUp is what the first list would take if sweeps, cycles and learning kept up.
+	KeptUp  float64 `json:"dollarsIfAllKeptUp"`
+	Parts   []Part  `json:"parts"`
+	Hottest []Rate  `json:"hottestDocuments"`
+	Rising  []Rate  `json:"risingIndexes"`
+	Waits   []Wait  `json:"waits"`
 	// Share is how much of a processor the search of an area gets.
 	Share  float64 `json:"searchShare"`
 	Breaks []Break `json:"breaksFirst"`
@@ -55,6 +57,7 @@ const month = 30 // days
 func (m Model) Summary(f Fleet, p Platform) Summary {
 	t := m.Time(f, p)
 	r := m.use(f, t)
+	r.KeptUp = m.use(f, f.nominal(t)).Dollars[Lists[0].Name]
 	r.Hottest, r.Rising, r.Waits, r.Share, r.Breaks = m.hottest(f, t), m.rising(f, t), t.Waits, t.Share, m.Breaks(p)
 	writes := r.Use.Writes * float64(f.Drones) / (24 * 60 * 60)
 	if writes > rampStart {
@@ -134,7 +137,7 @@ func (r Summary) Print(w io.Writer) error {
 	rateTable("indexed time", r.Rising).write(&b)
 	waits := table{head: []string{"how long", "p50", "p99"}}
 	for _, wait := range r.Waits {
-		waits.add(wait.What, wait.p50(), wait.p99())
+		waits.add(wait.What, wait.text(wait.P50), wait.text(wait.P99))
 	}
 	waits.write(&b)
 	fmt.Fprintf(&b, "A search gets %.0f %% of a processor. A new database takes the load after %s.\n\n", 100*r.Share, r.ramp)
@@ -148,6 +151,7 @@ func costTable() table {
 	for _, list := range Lists {
 		t.head = append(t.head, "$, "+list.Name)
 	}
+	t.head = append(t.head, "$, the first, if all kept up")
 	return t
 }
 
@@ -158,6 +162,7 @@ func (r Summary) costRow() []string {
 	for _, list := range Lists {
 		row = append(row, fmt.Sprintf("%.2f", r.Dollars[list.Name]))
 	}
+	row = append(row, fmt.Sprintf("%.2f", r.KeptUp))
 	return row
 }
 
@@ -180,7 +185,7 @@ func rateTable(what string, rates []Rate) *table {
 func breakTable(breaks []Break) *table {
 	t := &table{head: []string{"what breaks", "from drones", "then"}}
 	for _, b := range breaks {
-		t.add(b.What, grouped(float64(b.Drones)), b.Then)
+		t.add(b.What, grouped(significant(b.Drones)), b.Then)
 	}
 	return t
 }
@@ -205,7 +210,12 @@ func (m Model) Tables(p Platform) map[string]string {
 	for i, wait := range sizes[0].Waits {
 		row := []string{wait.What}
 		for _, r := range sizes {
-			row = append(row, r.Waits[i].p50()+" / "+r.Waits[i].p99())
+			wait := r.Waits[i]
+			text := wait.text(wait.P50) + " / " + wait.text(wait.P99)
+			if wait.Grows {
+				text = "grows"
+			}
+			row = append(row, text)
 		}
 		w.add(row...)
 	}
@@ -234,24 +244,25 @@ func (m Model) Tables(p Platform) map[string]string {
 	return sections
 }
 
-// p50 and p99 are for people. A wait that grows during the simulation has no quantile.
-func (w Wait) p50() string { return seconds(w.P50) }
-func (w Wait) p99() string { return seconds(w.P99) }
+// text is a quantile for people.
+func (w Wait) text(quantile float64) string {
+	switch {
+	case w.Grows:
+		return "grows"
+	case quantile < 1:
+		return fmt.Sprintf("%.0f ms", quantile*1000)
+	}
+	return fmt.Sprintf("%.1f s", quantile)
+}
 
 // MarshalJSON gives the quantiles in milliseconds.
 func (w Wait) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		What string  `json:"what"`
-		P50  float64 `json:"p50Ms"`
-		P99  float64 `json:"p99Ms"`
-	}{w.What, math.Round(w.P50 * 1000), math.Round(w.P99 * 1000)})
-}
-
-func seconds(s float64) string {
-	if s < 1 {
-		return fmt.Sprintf("%.0f ms", s*1000)
-	}
-	return fmt.Sprintf("%.1f s", s)
+		What  string  `json:"what"`
+		P50   float64 `json:"p50Ms"`
+		P99   float64 `json:"p99Ms"`
+		Grows bool    `json:"grows"`
+	}{w.What, math.Round(w.P50 * 1000), math.Round(w.P99 * 1000), w.Grows})
 }
 
 // digits is a number with as many digits as it is worth.
@@ -265,6 +276,12 @@ func digits(n float64) string {
 		return fmt.Sprintf("%.1f", n)
 	}
 	return grouped(n)
+}
+
+// significant are the first three digits of a number.
+func significant(n int) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(float64(n)))-2)
+	return math.Round(float64(n)/unit) * unit
 }
 
 // grouped is a whole number with commas.

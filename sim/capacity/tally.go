@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
@@ -43,6 +45,9 @@ type Tally struct {
 	largest   int                // request, in bytes
 }
 
+// changes is the key of times that counts the events of drones: their changes of status.
+const changes = "changes"
+
 // NewTally returns an empty tally.
 func NewTally() *Tally {
 	return &Tally{counts: map[Kind]Count{}, times: map[string]float64{}, documents: map[string]float64{}, expiring: map[string]bool{}}
@@ -58,13 +63,21 @@ func (t *Tally) add(work, collection string, c Count) {
 	t.counts[at] = t.counts[at].plus(c)
 }
 
-// called counts a call and its request.
+// called counts a call and its request. The bytes of a write are those of its collection.
 func (t *Tally) called(work string, req proto.Message) {
 	size := proto.Size(req)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.add(work, "", Count{Calls: 1, Sent: float64(size)})
 	t.largest = max(t.largest, size)
+	rest := float64(size)
+	if commit, is := req.(*firestorepb.CommitRequest); is {
+		for _, w := range commit.GetWrites() {
+			bytes := float64(proto.Size(w))
+			t.add(work, collectionOf(w.GetUpdate().GetName()+w.GetDelete()), Count{Sent: bytes})
+			rest -= bytes
+		}
+	}
+	t.add(work, "", Count{Calls: 1, Sent: rest})
 }
 
 func (t *Tally) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -92,6 +105,9 @@ func (t *Tally) wrote(work string, w *firestorepb.Write) {
 	name, collection := doc.GetName(), collectionOf(doc.GetName())
 	t.documents[name]++
 	c := Count{Writes: 1}
+	if collection == firestoretx.Events && doc.GetFields()["entity"].GetStringValue() == string(domain.EntityDrone) {
+		t.times[changes]++
+	}
 	for field, value := range doc.GetFields() {
 		if value.GetTimestampValue() == nil {
 			continue
