@@ -81,7 +81,7 @@ func TestModel_AgreesWithFleets(t *testing.T) {
 }
 
 var fleets = []capacity.Trial{
-	{Areas: 1, Drones: 1000, Duration: 20 * time.Second, OrdersPerDroneDay: 200, Batch: 13, Iterations: 20, Seed: 11},
+	{Areas: 1, Drones: 1000, Duration: 12 * time.Second, OrdersPerDroneDay: 200, Batch: 13, Iterations: 20, Seed: 11},
 	{Areas: 10, Drones: 10_000, Duration: 10 * time.Second, OrdersPerDroneDay: 200, Batch: 125, Iterations: 20, Seed: 12},
 }
 
