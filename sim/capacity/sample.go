@@ -172,7 +172,7 @@ func (t *trial) fly(ctx context.Context, client *firestore.Client) error {
 	}
 	random := rand.New(rand.NewPCG(t.Seed, 0))
 	runner := dispatch.NewRunner(learning{t.store, &t.work}, contended{t.locks, &t.work}, t.publish, func() string { return fmt.Sprintf("%016x", random.Uint64()) }, clock,
-		dispatch.Config{Iterations: t.Iterations, Seed: t.Seed, Holder: "capacity"}, quiet, meter.New())
+		dispatch.Config{LockEachCycle: true, Iterations: t.Iterations, Seed: t.Seed, Holder: "capacity"}, quiet, meter.New())
 	memories := map[domain.DepotID]*dispatch.Memory{}
 	for _, id := range t.depots {
 		memories[id] = runner.NewMemory()
