@@ -30,7 +30,7 @@ type Config struct {
 	// MaxSessions is how many drones can be connected; default 20,000.
 	MaxSessions int
 	// MaxInFlight is how many reports of all drones are on their way to Pub/Sub at a time;
-	// default 2,000. More would wait in the publisher, and fail there when they have waited too
+	// default 5,000. More would wait in the publisher, and fail there when they have waited too
 	// long; so they wait at their drones.
 	MaxInFlight int64
 	// Rate is how many reports a second a drone may send; default 10.
@@ -41,7 +41,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.MaxSessions = cmp.Or(c.MaxSessions, 20_000)
-	c.MaxInFlight = cmp.Or(c.MaxInFlight, 2000)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 5000)
 	c.Rate = cmp.Or(c.Rate, 10)
 	if c.Meter == nil {
 		c.Meter = new(meter.Link)

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestGateway_CountsWhatPasses(t *testing.T) {
 	report(first, 2, 900)
 	emutest.Eventually(t, "the resume", func() error {
 		if !told.has(func(m dronelink.Message) bool { return m.Resume != nil }) {
-			return fmt.Errorf("told %v", told.told)
+			return errors.New("not told")
 		}
 		return nil
 	})
