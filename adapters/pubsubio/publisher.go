@@ -2,7 +2,6 @@ package pubsubio
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -32,7 +31,6 @@ type orderingKey struct{ topic, key string }
 type sequence struct {
 	last   *pubsub.PublishResult // of the newest message
 	failed bool                  // a message failed and its sender knows it
-	resets int                   // how often the key went on after a failure
 }
 
 // gatherOthers is how long a message waits for others of its topic and ordering key, to share
@@ -53,7 +51,7 @@ func (p *Publisher) Gather(topic string, wait time.Duration) {
 
 // Published is a message being published.
 type Published struct {
-	result   *pubsub.PublishResult // nil for a message that is not sent because one before it failed
+	result   *pubsub.PublishResult
 	answered func(error)
 	span     trace.Span
 }
@@ -61,12 +59,8 @@ type Published struct {
 // Wait returns the message's id once the server has it, or an error if it may not
 // have it. It also ends the message's span.
 func (p Published) Wait(ctx context.Context) (id string, err error) {
-	if p.result == nil {
-		err = errBehind
-	} else {
-		id, err = p.result.Get(ctx)
-		p.answered(err)
-	}
+	id, err = p.result.Get(ctx)
+	p.answered(err)
 	if err != nil {
 		p.span.SetStatus(codes.Error, err.Error())
 	} else {
@@ -75,8 +69,6 @@ func (p Published) Wait(ctx context.Context) (id string, err error) {
 	p.span.End()
 	return id, err
 }
-
-var errBehind = errors.New("an earlier message of the same ordering key was not published")
 
 // Publish sends one message, with the trace of ctx if there is one. Messages of one
 // ordering key, which may be empty, keep their order. When one fails, those behind it fail
@@ -97,22 +89,18 @@ func (p *Publisher) Publish(ctx context.Context, topic string, data []byte, attr
 		s = &sequence{}
 		p.sequences[id] = s
 	}
-	switch {
-	case s.failed && !isReady(s.last):
-		return Published{span: span} // else a busy key would never be free to go on
-	case s.failed:
+	if s.failed && isReady(s.last) {
 		// After a failure the client refuses the key until resumed.
 		t.ResumePublish(key)
 		s.failed = false
-		s.resets++
 	}
-	result, resets := t.Publish(ctx, msg), s.resets
+	result := t.Publish(ctx, msg)
 	s.last = result
 	return Published{result: result, span: span, answered: func(err error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if err != nil {
-			s.failed = s.failed || resets == s.resets // a sender may learn of it late
+			s.failed = true
 		} else if s.last == result && !s.failed && p.sequences[id] == s {
 			delete(p.sequences, id)
 		}

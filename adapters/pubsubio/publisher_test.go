@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,43 +101,6 @@ func TestPublisher_NothingOvertakesAFailedMessage(t *testing.T) {
 	defer p.mu.Unlock()
 	if len(p.sequences) > 0 {
 		t.Errorf("%d keys are remembered though all is well", len(p.sequences))
-	}
-}
-
-// F-DEC-05, F-GW-03: a key on which messages are always under way goes on after a failure, although
-// no moment comes at which none is being sent.
-func TestPublisher_ABusyKeyGoesOnAfterAFailure(t *testing.T) {
-	l := newLine(t)
-	p := NewPublisher(l.client)
-	t.Cleanup(p.Stop)
-	p.Gather(TopicMissions, 20*time.Millisecond)
-	var once sync.Once
-	l.publishing(func(_ context.Context, _ string, _ []*pubsubpb.PubsubMessage) (err error) {
-		once.Do(func() { err = errRefused })
-		return err
-	})
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	var failed, published atomic.Int64
-	var senders sync.WaitGroup
-	for range 4 {
-		senders.Go(func() {
-			for published.Load() == 0 && ctx.Err() == nil {
-				one := p.Publish(ctx, TopicMissions, []byte("x"), nil, "K")
-				senders.Go(func() {
-					if _, err := one.Wait(ctx); err != nil {
-						failed.Add(1)
-						return
-					}
-					published.Add(1)
-				})
-				time.Sleep(time.Millisecond)
-			}
-		})
-	}
-	senders.Wait()
-	if failed.Load() == 0 || published.Load() == 0 {
-		t.Errorf("%d messages failed and %d were published", failed.Load(), published.Load())
 	}
 }
 
