@@ -76,7 +76,7 @@ var restrictions = []struct {
 	{"app/gateway", []string{"domain", "adapters/dronelink", "adapters/pubsubio", "adapters/wire", "app/apikeys", "internal/identity", "internal/meter", "internal/restart"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},
 	{"app/learning", []string{"domain", "policy"}},
-	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter", "internal/restart"}},
+	{"app/live", []string{"domain", "policy", "lock", "solver", "adapters", "app/learning", "app/planner", "internal/meter", "internal/restart"}},
 	{"app/ownership", []string{"domain"}},
 	{"app/placefile", []string{"domain", "internal/input"}},
 	{"app/webhooks", []string{"domain", "policy", "lock", "adapters/firestoretx", "internal/meter", "internal/restart"}},

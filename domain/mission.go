@@ -134,9 +134,14 @@ func (m Mission) StopsAhead() []Waypoint {
 	return ahead
 }
 
-// ExpectedAt is when the mission plans to deliver an order; zero if it does not.
+// ExpectedAt is when the mission plans to deliver an order, or will once its drone has named the
+// amendment that adds it; zero if it does not.
 func (m Mission) ExpectedAt(id OrderID) time.Time {
-	for _, w := range m.Route {
+	route := m.Route
+	if m.Amendment != nil {
+		route = slices.Concat(route, m.Amendment.Route)
+	}
+	for _, w := range route {
 		if w.OrderID == id && w.Type == WaypointHospitalDelivery {
 			return w.ETA
 		}
@@ -233,6 +238,32 @@ func (m Mission) commanded() Mission {
 	m.OrderIDs = slices.DeleteFunc(slices.Clone(m.OrderIDs), func(id OrderID) bool { return slices.Contains(a.ReleasedIDs, id) })
 	m.EstimatedBatteryConsumption, m.EstimatedDurationMinutes = a.EstimatedBatteryConsumption, a.EstimatedDurationMinutes
 	return m
+}
+
+// Unconfirmed is what a drone was told, or will be told, about its mission and has not confirmed by a
+// report.
+type Unconfirmed string
+
+const (
+	UnconfirmedMission   Unconfirmed = "MISSION"   // to fly it
+	UnconfirmedAmendment Unconfirmed = "AMENDMENT" // to fly another route
+	UnconfirmedRecall    Unconfirmed = "RECALL"    // to give it up, once nothing is aboard
+)
+
+// Unconfirmeds lists every Unconfirmed.
+var Unconfirmeds = []Unconfirmed{UnconfirmedMission, UnconfirmedAmendment, UnconfirmedRecall}
+
+// Unconfirmed is what the mission's drone has not confirmed, as far as the mission tells; "" for
+// nothing. Whether the drone has named the mission at all, its own document says.
+func (m Mission) Unconfirmed() Unconfirmed {
+	switch {
+	case m.Status != MissionActive:
+	case !m.RecalledAt.IsZero():
+		return UnconfirmedRecall
+	case m.Amendment != nil:
+		return UnconfirmedAmendment
+	}
+	return ""
 }
 
 // Owing reports whether the outbox has a message for the drone about the mission.

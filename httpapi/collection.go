@@ -76,7 +76,9 @@ func pages[J any](collection string, read func(context.Context, *request) (items
 			if err != nil {
 				return nil, err
 			}
-			return entity.Page(collection, items, next, malformed), nil
+			page := entity.Page(collection, items, next, malformed)
+			page["serverTime"] = r.serverTime().ServerTime
+			return page, nil
 		},
 		shape: func(s *schemas) content { return content{"application/json", s.page(collection, typeOf[J]())} },
 	}
@@ -105,13 +107,20 @@ func single[ID ~string, D, J any](read func(context.Context, ID) (D, error), for
 	})
 }
 
+// storyNow is a story as a page reads it.
+type storyNow struct {
+	serverTime
+	operator.StoryJSON
+}
+
 // story answers GET /api/v1/{collection}/{id}/story with what the command audit prints
 // with --format json.
 //
 // Cost: 3 or 4 RPCs; a read per event and decision that names the entity. For an order
 // that waits, 1 + D RPCs and 2 D reads more for D depots.
 func (a *API) story(subject operator.Subject) answer {
-	return writes(func(ctx context.Context, r *request) (operator.StoryJSON, error) {
-		return a.operator.Story(ctx, subject, r.id())
+	return writes(func(ctx context.Context, r *request) (storyNow, error) {
+		story, err := a.operator.Story(ctx, subject, r.id())
+		return storyNow{r.serverTime(), story}, err
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/identity"
@@ -80,6 +81,17 @@ type request struct {
 	path   string // of the endpoint
 	values url.Values
 	body   body
+	now    func() time.Time // the fleet's clock
+}
+
+// serverTime is part of every answer that a page shows with times, so that the page needs no clock
+// of its own.
+type serverTime struct {
+	ServerTime time.Time `json:"serverTime" doc:"The fleet's time when it was answered."`
+}
+
+func (r *request) serverTime() serverTime {
+	return serverTime{r.now().UTC().Truncate(time.Millisecond)}
 }
 
 // id is the entity that the path names.

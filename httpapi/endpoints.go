@@ -66,6 +66,7 @@ func (a *API) serve(e endpoint) http.Handler {
 		req, err := e.read(r)
 		var answered any
 		if err == nil {
+			req.now = a.store.Now
 			answered, err = e.answer.do(r.Context(), req)
 		}
 		if err != nil {

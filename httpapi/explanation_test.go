@@ -33,6 +33,39 @@ func TestAPI_ExplainsWhatADroneInFlightCouldDo(t *testing.T) {
 	}
 }
 
+// F-ORD-06: the drones that could take an order, and who pays if one must. D2 is the only idle one.
+func TestAPI_ListsCandidatesForAnOrder(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	var now struct {
+		OrderID, EarliestDroneID string
+		ServerTime, Deadline     time.Time
+		Plan                     struct{ DroneID string }
+		Candidates               []struct {
+			DroneID string
+			Lacks   []string
+		}
+		Pinned *struct {
+			Plan struct{ DroneID, Reason string }
+		}
+	}
+	s.get("/api/v1/orders/O2/candidates", http.StatusOK, &now)
+	if now.OrderID != "O2" || now.EarliestDroneID != "D2" || now.Plan.DroneID != "D2" || len(now.Candidates) != 3 || now.Pinned != nil || now.ServerTime.IsZero() || now.Deadline.IsZero() {
+		t.Errorf("%+v", now)
+	}
+	if now.Candidates[0].DroneID != "D2" || len(now.Candidates[0].Lacks) > 0 {
+		t.Errorf("first candidate %+v", now.Candidates[0])
+	}
+	s.get("/api/v1/orders/O2/candidates?drone=D1", http.StatusOK, &now)
+	if now.Pinned == nil || now.Pinned.Plan.DroneID != "" || !strings.HasPrefix(now.Pinned.Plan.Reason, "no_drone") {
+		t.Errorf("pinned to a drone that flies: %+v", now.Pinned)
+	}
+	s.refused(http.MethodGet, "/api/v1/orders/O1/candidates", http.StatusConflict, "with drone D1")
+	s.refused(http.MethodGet, "/api/v1/orders/O3/candidates", http.StatusConflict, "held: address in doubt")
+	s.refused(http.MethodGet, "/api/v1/orders/O9/candidates", http.StatusNotFound, "O9")
+	s.refused(http.MethodGet, "/api/v1/orders/O2/candidates?drone=a/b", http.StatusBadRequest, "drone")
+}
+
 // F-ORD-06: why an order waits, now and in the past. O2 needs D2, the only idle drone; O1
 // flies with D1; O3 is held.
 func TestAPI_ExplainsWhyAnOrderWaits(t *testing.T) {

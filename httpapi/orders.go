@@ -28,6 +28,10 @@ func (a *API) orderEndpoints() []endpoint {
 			method: get, path: "/api/v1/orders/{id}/explanation", role: viewer, summary: "Say why an order waited or was late, which drones were nearest, what each lacked, and what would have helped.",
 			parameters: []parameter{maybePast, addDrones, addSlots, dropReserve}, answer: writes(a.explanation),
 		},
+		{
+			method: get, path: "/api/v1/orders/{id}/candidates", role: viewer, summary: "List the drones that could take an order that waits: distance, charge, arrival, what each lacks, and who would pay.",
+			parameters: []parameter{pinTo}, answer: writes(a.candidates),
+		},
 		{method: get, path: "/api/v1/orders/{id}/story", role: viewer, summary: "Tell everything recorded about one order.", answer: a.story(operator.SubjectOrder)},
 		{method: post, path: "/api/v1/orders/{id}/hold", role: oper, summary: "Keep a pending order from every solve cycle.", answer: changes(a, operator.Commands.HoldOrder, entity.OfOrder)},
 		{method: post, path: "/api/v1/orders/{id}/release", role: oper, summary: "Offer a held order to the solve cycles again.", answer: changes(a, operator.Commands.ReleaseOrder, entity.OfOrder)},

@@ -66,6 +66,7 @@ func (pastEntity) schema(s *schemas) schema {
 
 // pastFleet is the fleet as it was.
 type pastFleet struct {
+	serverTime
 	ReadTime time.Time    `json:"readTime"`
 	Entities []pastEntity `json:"entities"`
 }
@@ -90,18 +91,24 @@ func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) 
 	for _, d := range p.Decisions {
 		decisions[d.CycleID] = append(decisions[d.CycleID], d)
 	}
+	drones := make(map[domain.DroneID]domain.Drone, len(p.Drones))
+	for _, d := range p.Drones {
+		drones[d.ID] = d
+	}
 	entities := slices.Concat(
 		[]pastEntity{}, // not nil
 		pastEntities(live.KindDepot, p.Depots, func(d domain.Depot) (string, any) { return string(d.ID), entity.OfDepot(d) }),
 		pastEntities(live.KindWarehouse, p.Warehouses, func(w domain.Warehouse) (string, any) { return string(w.ID), entity.OfWarehouse(w) }),
 		pastEntities(live.KindDrone, p.Drones, func(d domain.Drone) (string, any) { return string(d.ID), entity.OfLiveDrone(d) }),
-		pastEntities(live.KindMission, p.Missions, func(m domain.Mission) (string, any) { return string(m.ID), entity.OfMission(m) }),
+		pastEntities(live.KindMission, p.Missions, func(m domain.Mission) (string, any) {
+			return string(m.ID), entity.OfLiveMission(m, drones[m.DroneID])
+		}),
 		pastEntities(live.KindOrder, p.Orders, func(o domain.Order) (string, any) { return string(o.ID), entity.OfOrder(o) }),
 		pastEntities(live.KindCycle, p.Cycles, func(c domain.Cycle) (string, any) {
 			return string(c.ID), entity.OfJudgedCycle(c, slices.Values(decisions[c.ID]))
 		}),
 	)
-	return pastFleet{p.ReadTime.UTC(), entities}, nil
+	return pastFleet{r.serverTime(), p.ReadTime.UTC(), entities}, nil
 }
 
 func pastEntities[D any](kind live.Kind, list []D, form func(D) (id string, entity any)) []pastEntity {

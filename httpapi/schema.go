@@ -48,6 +48,7 @@ var special = map[reflect.Type]schema{
 	typeOf[domain.CycleOutcome]():  enum(domain.CycleOutcomes),
 	typeOf[domain.WaypointType]():  enum(domain.WaypointTypes),
 	typeOf[operator.Subject]():     enum(operator.Subjects),
+	typeOf[domain.Unconfirmed]():   enum(domain.Unconfirmeds),
 }
 
 // described is a type that writes its own JSON form, or reads it.
@@ -68,7 +69,8 @@ func enum[T ~string](values []T) schema { return schema{"type": "string", "enum"
 
 // page is the schema of one page of a collection.
 func (s *schemas) page(collection string, item reflect.Type) schema {
-	return schema{"type": "object", "required": []string{collection}, "properties": schema{
+	return schema{"type": "object", "required": []string{collection, "serverTime"}, "properties": schema{
+		"serverTime": s.of(typeOf[time.Time]()),
 		collection:   schema{"type": "array", "items": s.of(item)},
 		"nextCursor": schema{"type": "string", "description": "Give it as cursor to get the next page; absent on the last one."},
 		"malformed":  schema{"type": "array", "items": schema{"type": "string"}, "description": "Documents that cannot be decoded and are left out."},

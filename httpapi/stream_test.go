@@ -17,9 +17,11 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/explain"
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
@@ -262,6 +264,39 @@ func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
 		return nil
 	})
 }
+
+// F-LIVE-05, F-ORD-06: an order that waits shows how soon a drone could deliver it: the same as its
+// explanation.
+func TestStream_ShowsHowSoonAnOrderCouldArrive(t *testing.T) {
+	beside(t)
+	s := serve(t)
+	s.fleet()
+	p := s.watch("/api/v1/stream?kinds=order", "")
+	p.has("order/O2", `"earliestDroneId":"D2"`)
+	var o entity.LiveOrder
+	if err := json.Unmarshal(p.entities["order/O2"], &o); err != nil {
+		t.Fatal(err)
+	}
+	var x struct {
+		explain.OrderExplanation
+		ServerTime time.Time
+	}
+	s.get("/api/v1/orders/O2/explanation", http.StatusOK, &x)
+	if x.EarliestDroneID != "D2" || x.EarliestArrival == nil || x.EarliestArrival.Sub(*o.EarliestArrival).Abs() > arrivalMoves {
+		t.Errorf("the stream says %v, the explanation %v by %s", o.EarliestArrival, x.EarliestArrival, x.EarliestDroneID)
+	}
+	if time.Since(x.ServerTime).Abs() > time.Minute {
+		t.Errorf("server time %s", x.ServerTime)
+	}
+	for _, other := range []string{"order/O1", "order/O3"} { // with a drone; held
+		if strings.Contains(string(p.entities[other]), "earliest") {
+			t.Errorf("%s: %s", other, p.entities[other])
+		}
+	}
+}
+
+// arrivalMoves is by how much what the stream shows may be older.
+const arrivalMoves = 35 * time.Second
 
 // F-LIVE-01: a cycle shows how its decisions were judged, as soon as they are.
 func TestStream_ShowsWhatCameOfDecisions(t *testing.T) {

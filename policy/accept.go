@@ -18,7 +18,13 @@ func (p DronePolicy) CanAcceptMission(d domain.Drone, consumption float64, seen,
 // Fit reports whether a free drone can be given a mission: it is registered and charged, has
 // reported lately, is not grounded, and no maintenance is due.
 func (p DronePolicy) Fit(d domain.Drone, now time.Time) bool {
-	return p.Planned(d) && !d.Grounded && d.Battery > p.MinBattery && now.Sub(d.SeenAt) <= p.MaxSilence && Due(d, now) == "" && !d.OtherIdentity()
+	return p.InService(d, now) && d.Battery > p.MinBattery && now.Sub(d.SeenAt) <= p.MaxSilence
+}
+
+// InService reports whether a drone can be given missions once it is charged and has reported: it is
+// registered and not grounded, and no maintenance is due.
+func (p DronePolicy) InService(d domain.Drone, now time.Time) bool {
+	return p.Planned(d) && !d.Grounded && Due(d, now) == "" && !d.OtherIdentity()
 }
 
 // Planned reports whether the fleet plans with a drone: it is registered and not retired.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -17,7 +18,7 @@ func RecallMission(binding Binding, mission *domain.Mission, id domain.MissionID
 	case mission == nil:
 		return Change{}, reject(ReasonNotFound, string(id), "no such mission")
 	case !mission.RecalledAt.IsZero():
-		return Change{}, reject(ReasonAlreadyRecalled, string(id), "recalled %s; the mission is %s", mission.RecalledAt.UTC().Format(time.RFC3339), mission.Status)
+		return Change{}, reject(ReasonAlreadyRecalled, string(id), "recalled at %s: %s; %s", mission.RecalledAt.UTC().Format(time.RFC3339), mission.RecallReason, afterRecall(*mission))
 	case mission.Status == domain.MissionActive && (binding.Mission == nil || binding.Mission.ID != id):
 		return Change{}, reject(ReasonMissionNotActive, string(id), "drone %q does not fly it", mission.DroneID)
 	case mission.Status != domain.MissionActive:
@@ -34,6 +35,17 @@ func RecallMission(binding Binding, mission *domain.Mission, id domain.MissionID
 	r.mission(before, m, why)
 	r.drone(&b.Drone, &b.Drone, id, "")
 	return r.change, nil
+}
+
+// afterRecall says where a recalled mission stands.
+func afterRecall(m domain.Mission) string {
+	switch {
+	case m.Status != domain.MissionActive:
+		return fmt.Sprintf("the mission is %s", m.Status)
+	case m.Revoked():
+		return fmt.Sprintf("drone %q has been told and has not left it yet", m.DroneID)
+	}
+	return fmt.Sprintf("drone %q first delivers what is aboard", m.DroneID)
 }
 
 // recalled reports whether the bound mission is recalled.

@@ -346,6 +346,7 @@ type Mission struct {
 	CommandPublishedAt          Time                 `json:"commandPublishedAt,omitempty"`
 	RevokePending               bool                 `json:"revokePending,omitempty"`
 	RevokePublishedAt           Time                 `json:"revokePublishedAt,omitempty"`
+	Unconfirmed                 domain.Unconfirmed   `json:"unconfirmed,omitempty" doc:"What the drone was told, or will be, and has not confirmed by a report: RECALL until it has left the mission, AMENDMENT until it names the new route and, in the stream, MISSION until it names the mission."`
 	Revision                    int64                `json:"revision"`
 }
 
@@ -404,7 +405,7 @@ func OfMission(m domain.Mission) Mission {
 		RouteRevision: m.RouteRevision, Amendment: amendment(m.Amendment), AmendedAt: moment(m.AmendedAt),
 		EarlierRoutes: Each(m.EarlierRoutes, func(e domain.EarlierRoute) EarlierRoute { return EarlierRoute{e.Revision, e.Shared} }),
 		RecalledAt:    moment(m.RecalledAt), RecallReason: m.RecallReason, CommandPending: m.CommandPending, CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
-		RevokePending: m.RevokePending, RevokePublishedAt: moment(m.RevokePublishedAt), Revision: m.Revision,
+		RevokePending: m.RevokePending, RevokePublishedAt: moment(m.RevokePublishedAt), Unconfirmed: m.Unconfirmed(), Revision: m.Revision,
 	}
 }
 

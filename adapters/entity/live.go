@@ -66,6 +66,29 @@ func OfLiveDrone(d domain.Drone) LiveDrone {
 	return LiveDrone{OfDrone(d), Each(d.Due, func(i domain.DueItem) NextDue { return NextDue{i.Item, dueLimits(d.Limits(i))} })}
 }
 
+// LiveOrder is the JSON form of an order as viewers see it: while it waits, with how soon it could
+// be delivered.
+type LiveOrder struct {
+	WaitingOrder
+	EarliestArrival Time           `json:"earliestArrival,omitempty"`
+	EarliestDroneID domain.DroneID `json:"earliestDroneId,omitempty"`
+}
+
+// OfLiveOrder is the JSON form of an order and why it waits, with the drone that could deliver it
+// soonest, and when; "" and zero for none.
+func OfLiveOrder(o domain.Order, waits []domain.Wait, soonest domain.DroneID, at time.Time) LiveOrder {
+	return LiveOrder{OfWaitingOrder(o, waits), moment(at), soonest}
+}
+
+// OfLiveMission is the JSON form of a mission as viewers see it. d is its drone.
+func OfLiveMission(m domain.Mission, d domain.Drone) Mission {
+	form := OfMission(m)
+	if named := d.CurrentMissionID == m.ID && d.MissionAcked; m.Status == domain.MissionActive && !named && form.Unconfirmed == "" {
+		form.Unconfirmed = domain.UnconfirmedMission
+	}
+	return form
+}
+
 // Lock is the JSON form of a lock: the key only if it is one of the fleet's own, which
 // are not secret.
 type Lock struct {
@@ -100,6 +123,9 @@ type Alert struct {
 	Entity       Reference        `json:"entity"`
 	Since        time.Time        `json:"since"`
 	Text         string           `json:"text"`
+	Rank         int              `json:"rank"`
+	Urgent       bool             `json:"urgent"`
+	Cause        string           `json:"cause,omitempty"`
 	Acknowledged *Acknowledgement `json:"acknowledged"`
 }
 

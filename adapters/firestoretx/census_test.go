@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
+
 	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
@@ -55,19 +57,27 @@ func TestStore_CensusCountsTheFleet(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			// A sweep marked it.
+			if _, err := clients.Firestore.Doc("orders/other").Update(ctx, []firestore.Update{{Path: "late", Value: true}}); err != nil {
+				t.Fatal(err)
+			}
+
 			before := clients.Meter.FirestoreTotals()
 			c, err := s.Census(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
 			after := clients.Meter.FirestoreTotals()
-			if rpcs, reads := after.RPCs-before.RPCs, after.Reads-before.Reads; rpcs != 18 || reads != 2 {
-				t.Errorf("%d RPCs and %d documents, want 18 and 2", rpcs, reads)
+			if rpcs, reads := after.RPCs-before.RPCs, after.Reads-before.Reads; rpcs != 21 || reads != 2 {
+				t.Errorf("%d RPCs and %d documents, want 21 and 2", rpcs, reads)
 			}
 			//exhaustive:ignore
 			orders := map[domain.OrderStatus]int64{domain.OrderPending: 4, domain.OrderSolving: 0, domain.OrderAssigned: 0, domain.OrderInDelivery: 0}
 			if !maps.Equal(c.Orders, orders) || c.Held != 1 {
 				t.Errorf("orders %v, held %d; want %v, 1", c.Orders, c.Held, orders)
+			}
+			if want := map[domain.Priority]int64{domain.PriorityStandard: 0, domain.PriorityHigh: 1, domain.PriorityCritical: 0}; !maps.Equal(c.Overdue, want) {
+				t.Errorf("overdue %v, want %v", c.Overdue, want)
 			}
 			//exhaustive:ignore
 			byStatus := map[domain.DroneStatus]int64{domain.DroneIdle: 3, domain.DroneUnknown: 2}

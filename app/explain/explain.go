@@ -30,6 +30,8 @@ type Request struct {
 	// Limits are those of the optimizers; a field that is zero stands for the contract's value.
 	Limits policy.Limits
 	WhatIf planner.WhatIf
+	// List is how many of the nearest drones to list; 0 means the planner's default.
+	List int
 	// SolveLimit is how long each plan may search, with Workers goroutines; 0 means the
 	// solver's default.
 	SolveLimit time.Duration
@@ -58,6 +60,10 @@ type OrderExplanation struct {
 	// LearnedUntil is when the speeds, stays and delays that the plans use were learned, if
 	// that was after ReadTime.
 	LearnedUntil *time.Time `json:"learnedUntil,omitempty"`
+	// EarliestArrival is when EarliestDroneID could deliver it if no other order waited; absent for
+	// an order that was not pending then, or held, and if no drone could. All areas' drones count.
+	EarliestArrival *time.Time     `json:"earliestArrival,omitempty"`
+	EarliestDroneID domain.DroneID `json:"earliestDroneId,omitempty"`
 	// Why is absent for an order that was not pending then, or held.
 	Why *planner.Explanation `json:"why,omitempty"`
 }
@@ -115,7 +121,16 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 		Params:  params, Limits: q.Limits,
 		Learned: learning.Estimate(learned, planner.Assumed(params), cmp.Or(q.Confidence, learning.DefaultConfidence)),
 	}
-	e, err := planner.Explain(ctx, cfg, time.Now, momentOf(past, area, store.DronePolicy(q.Limits.WithDefaults())), then.ID, q.WhatIf)
+	offered := store.DronePolicy(q.Limits.WithDefaults())
+	soonest := planner.NewArrivals(cfg, offered, planner.Fleet{
+		Now: past.ReadTime, Drones: past.Drones, Missions: past.Missions, Orders: past.Orders, Depots: past.Depots, Warehouses: past.Warehouses,
+	}).Earliest(then)
+	if at := soonest.At.UTC(); soonest.DroneID != "" {
+		r.EarliestArrival, r.EarliestDroneID = &at, soonest.DroneID
+	}
+	moment := momentOf(past, area, offered)
+	moment.List = q.List
+	e, err := planner.Explain(ctx, cfg, time.Now, moment, then.ID, q.WhatIf)
 	r.Why = &e
 	return r, err
 }
@@ -163,7 +178,7 @@ func momentOf(p firestoretx.Past, area domain.Area, offered policy.DronePolicy) 
 			m.Snapshot.Drones = append(m.Snapshot.Drones, d)
 		}
 		if flown := missions[d.CurrentMissionID]; d.Bound() && offered.Amendable(d, flown, p.ReadTime) {
-			m.Snapshot.Flights = append(m.Snapshot.Flights, flightOf(d, flown, orders))
+			m.Snapshot.Flights = append(m.Snapshot.Flights, planner.FlightOf(d, flown, orders))
 		}
 	}
 	known := domain.Area{Depots: p.Depots}
@@ -173,17 +188,6 @@ func momentOf(p firestoretx.Past, area domain.Area, offered policy.DronePolicy) 
 		}
 	}
 	return m
-}
-
-// flightOf is a drone in flight with its mission and those of its orders that were open.
-func flightOf(d domain.Drone, m domain.Mission, open map[domain.OrderID]domain.Order) domain.Flight {
-	f := domain.Flight{Drone: d, Mission: m, ReachedAt: policy.LastReachedAt(m)}
-	for _, id := range m.OrderIDs {
-		if o, is := open[id]; is {
-			f.Orders = append(f.Orders, o)
-		}
-	}
-	return f
 }
 
 // outcomeOf says what became of an order that was then as given.

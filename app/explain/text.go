@@ -30,6 +30,7 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 		return err
 	}
 	say("A new plan of that moment: %s.", outcome(x.Why.Plan))
+	say("%s", soonest(x, clockTime))
 	if x.LearnedUntil != nil {
 		say("Plans of that moment use speeds, stays and delays learned until %s UTC; the cycles of that time knew less.", x.LearnedUntil.Format(time.DateTime))
 	}
@@ -51,6 +52,18 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// soonest says when any drone could deliver the order.
+func soonest(x OrderExplanation, clockTime func(time.Time) string) string {
+	if x.EarliestArrival == nil {
+		return "No drone of the fleet could deliver it, however long it waits."
+	}
+	late := "in time"
+	if by := x.EarliestArrival.Sub(x.Deadline); by > 0 {
+		late = fmt.Sprintf("%.1f min late", by.Minutes())
+	}
+	return fmt.Sprintf("The earliest that any drone could deliver it: drone %s at %s UTC, %s.", x.EarliestDroneID, clockTime(*x.EarliestArrival), late)
 }
 
 // noDrone says why no drone is listed.

@@ -14,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Config is what a Feed follows. Zero durations stand for the defaults in the comments.
@@ -31,6 +32,8 @@ type Config struct {
 	NewID func() string
 	// Process lists the alerts about this process, such as a wrong clock.
 	Process func() []Alert
+	// Limits are the policies'; a field that is zero stands for the contract's value.
+	Limits policy.Limits
 	// DepotPatience is how long a depot may be without a cycle while orders wait;
 	// default 30 s.
 	DepotPatience time.Duration

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/lock"
 )
@@ -17,14 +18,13 @@ const keepEnded = time.Hour
 // picture is the state that viewers see, and what it is derived from. It is not safe for
 // concurrent use.
 type picture struct {
-	book       *book
-	state      State
-	recent     map[domain.CycleID]bool // the cycles that the listener has
-	ledger     ledger
-	warehouses map[domain.WarehouseID]bool
-	waits      domain.Waits
-	alerts     map[string]time.Time               // by id: since when
-	acks       map[string]*entity.Acknowledgement // by the alert's id
+	book   *book
+	state  State
+	recent map[domain.CycleID]bool // the cycles that the listener has
+	ledger ledger
+	waits  domain.Waits
+	alerts map[string]time.Time               // by id: since when
+	acks   map[string]*entity.Acknowledgement // by the alert's id
 }
 
 func newPicture() picture {
@@ -32,9 +32,10 @@ func newPicture() picture {
 		book: newBook(),
 		state: State{
 			Drones: map[domain.DroneID]domain.Drone{}, Orders: map[domain.OrderID]domain.Order{}, Missions: map[domain.MissionID]domain.Mission{},
-			Cycles: map[domain.CycleID]domain.Cycle{}, Depots: map[domain.DepotID]domain.Depot{}, PickedUpAgain: map[domain.OrderID]time.Time{},
+			Cycles: map[domain.CycleID]domain.Cycle{}, Depots: map[domain.DepotID]domain.Depot{}, Warehouses: map[domain.WarehouseID]domain.Warehouse{},
+			Arrivals: map[domain.OrderID]planner.Arrival{}, PickedUpAgain: map[domain.OrderID]time.Time{},
 		},
-		recent: map[domain.CycleID]bool{}, ledger: ledger{}, warehouses: map[domain.WarehouseID]bool{},
+		recent: map[domain.CycleID]bool{}, ledger: ledger{},
 		alerts: map[string]time.Time{}, acks: map[string]*entity.Acknowledgement{},
 	}
 }
@@ -61,12 +62,12 @@ func (p *picture) putWarehouses(now []domain.Warehouse, gone func(id string, see
 	seen := map[domain.WarehouseID]bool{}
 	for _, w := range now {
 		seen[w.ID] = true
-		p.warehouses[w.ID] = true
+		p.state.Warehouses[w.ID] = w
 		p.book.put(&Version{Key: Key{KindWarehouse, string(w.ID)}, form: entity.OfWarehouse(w), at: here(w.Position)})
 	}
-	for id := range p.warehouses {
+	for id := range p.state.Warehouses {
 		if gone(string(id), seen[id]) {
-			delete(p.warehouses, id)
+			delete(p.state.Warehouses, id)
 			p.book.remove(Key{KindWarehouse, string(id)}, time.Now())
 		}
 	}
@@ -99,6 +100,9 @@ func (p *picture) putOrder(o domain.Order) {
 		return
 	}
 	p.state.Orders[o.ID] = o
+	if !o.Waits() {
+		delete(p.state.Arrivals, o.ID)
+	}
 	p.showOrder(o)
 }
 
@@ -107,8 +111,9 @@ func (p *picture) showOrder(o domain.Order) {
 	if o.Pickup != nil {
 		at = append(at, *o.Pickup)
 	}
+	soonest := p.state.Arrivals[o.ID]
 	p.book.put(&Version{
-		Key: Key{KindOrder, string(o.ID)}, form: entity.OfWaitingOrder(o, p.waits.Of(o)),
+		Key: Key{KindOrder, string(o.ID)}, form: entity.OfLiveOrder(o, p.waits.Of(o), soonest.DroneID, soonest.At),
 		depot: p.state.Drones[o.AssignedDroneID].HomeDepotID, requester: o.RequesterID, at: func() []domain.Position { return at },
 	})
 }
@@ -119,8 +124,13 @@ func (p *picture) putMission(m domain.Mission) {
 		return
 	}
 	p.state.Missions[m.ID] = m
+	p.showMission(m)
+}
+
+func (p *picture) showMission(m domain.Mission) {
+	d := p.state.Drones[m.DroneID]
 	p.book.put(&Version{
-		Key: Key{KindMission, string(m.ID)}, form: entity.OfMission(m), depot: p.state.Drones[m.DroneID].HomeDepotID,
+		Key: Key{KindMission, string(m.ID)}, form: entity.OfLiveMission(m, d), depot: d.HomeDepotID,
 		at: func() []domain.Position {
 			at := make([]domain.Position, len(m.Route))
 			for i, w := range m.Route {
@@ -149,6 +159,9 @@ func (p *picture) putDrone(d domain.Drone) {
 		v.at = here(d.Position)
 	}
 	p.book.put(v)
+	if m, flies := p.state.Missions[d.CurrentMissionID]; flies && (known.CurrentMissionID != m.ID || known.MissionAcked != d.MissionAcked) {
+		p.showMission(m) // its drone has confirmed it
+	}
 }
 
 // putCycles shows cycles. If whole, the listener has no others than these.
@@ -271,6 +284,7 @@ func (p *picture) move(t domain.Telemetry) {
 func (p *picture) drop(k Key) {
 	delete(p.state.Drones, domain.DroneID(ifKind(k, KindDrone)))
 	delete(p.state.Orders, domain.OrderID(ifKind(k, KindOrder)))
+	delete(p.state.Arrivals, domain.OrderID(ifKind(k, KindOrder)))
 	delete(p.state.Missions, domain.MissionID(ifKind(k, KindMission)))
 	p.book.remove(k, time.Now())
 }
@@ -320,7 +334,7 @@ func (p *picture) showAlerts(now time.Time, patience time.Duration) {
 			}
 		}
 		p.alerts[id] = a.Since
-		form := entity.Alert{ID: id, Kind: string(a.Kind), Entity: entity.Reference{Kind: string(a.About.Kind), ID: a.About.ID}, Since: a.Since.UTC(), Text: a.Text, Acknowledged: p.acks[id]}
+		form := entity.Alert{ID: id, Kind: string(a.Kind), Entity: entity.Reference{Kind: string(a.About.Kind), ID: a.About.ID}, Since: a.Since.UTC(), Text: a.Text, Rank: a.Rank, Urgent: a.Urgent(), Cause: a.Cause, Acknowledged: p.acks[id]}
 		k := Key{KindAlert, id}
 		if e := p.book.entries[k]; e != nil && e.version != nil && e.version.alert == form {
 			continue

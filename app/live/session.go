@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/restart"
 )
@@ -20,6 +21,7 @@ type session struct {
 	mu      sync.Mutex // of what follows
 	picture picture
 	sources sources
+	learned learning.Estimates
 	stale   map[Key]bool  // entities to read again
 	queued  chan struct{} // holds an element once stale has one
 
@@ -53,6 +55,7 @@ func (s *session) run(ctx context.Context) {
 	keep("events", s.followEvents)
 	keep("drones", s.followDrones)
 	keep("locks", s.followLocks)
+	keep("learned", s.followLearned)
 	keep("positions", s.followPositions)
 	all.Go(func() { s.readStale(ctx) })
 	all.Go(func() { s.tick(ctx) })
@@ -87,17 +90,21 @@ func (s *session) malformed(err error) {
 	s.cfg.Log.Warn("document left out of the live feed; correct it", slog.Any("err", err))
 }
 
-// tick derives the alerts and drops what is long over, every second.
+// tick derives the alerts and drops what is long over, every second, and estimates now and then how
+// soon orders could be delivered.
 func (s *session) tick(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
 		now := s.cfg.Now()
+		if n%estimateEvery == 0 {
+			s.estimate(now)
+		}
 		process := s.cfg.Process()
 		s.mu.Lock()
 		s.picture.state.Process = process

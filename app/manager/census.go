@@ -47,7 +47,7 @@ func (m *Manager) takeCensus(ctx context.Context) {
 
 // figures are a census as metrics show it, with the ages of orders by the fleet's clock.
 func (m *Manager) figures(c firestoretx.Census) meter.Standing {
-	s := meter.Standing{Orders: map[string]int64{}, Held: c.Held, Drones: map[string]int64{}, Unregistered: c.Unregistered, Waiting: map[string]func() time.Duration{}}
+	s := meter.Standing{Orders: map[string]int64{}, Held: c.Held, Drones: map[string]int64{}, Unregistered: c.Unregistered, Overdue: map[string]int64{}, Waiting: map[string]func() time.Duration{}}
 	for status, n := range c.Orders {
 		s.Orders[string(status)] = n
 	}
@@ -55,6 +55,7 @@ func (m *Manager) figures(c firestoretx.Census) meter.Standing {
 		s.Drones[string(status)] = n
 	}
 	for _, p := range domain.Priorities {
+		s.Overdue[p.String()] = c.Overdue[p]
 		created, waits := c.Waiting[p]
 		s.Waiting[p.String()] = func() time.Duration {
 			if !waits {

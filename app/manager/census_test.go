@@ -68,9 +68,10 @@ func TestManager_EachReplicaShowsTheWholeFleet(t *testing.T) {
 				metric(t, c, "dronefleet_drones", map[string]string{"status": "IDLE"}),
 				metric(t, c, "dronefleet_orders", map[string]string{"status": "PENDING"}),
 				metric(t, c, "dronefleet_orders_held", nil), metric(t, c, "dronefleet_drones_unregistered", nil),
+				metric(t, c, "dronefleet_orders_overdue", map[string]string{"priority": "CRITICAL"}),
 			}
-			if got[0] != 8 || got[1] != 2 || got[2] != 0 || got[3] != 8 {
-				return fmt.Errorf("idle drones, pending and held orders, unregistered drones: %v, want 8, 2, 0, 8", got)
+			if got[0] != 8 || got[1] != 2 || got[2] != 0 || got[3] != 8 || got[4] != 0 {
+				return fmt.Errorf("idle drones, pending and held orders, unregistered drones, overdue orders: %v, want 8, 2, 0, 8, 0", got)
 			}
 		}
 		return nil

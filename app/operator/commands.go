@@ -150,11 +150,14 @@ func (c Commands) ReleaseDrone(ctx context.Context, id domain.DroneID, reason st
 
 // RecallMission makes a drone give up its mission. Parcels aboard are delivered first; then the
 // drone is told to leave the mission. When it has left, the remaining orders are PENDING again. A
-// recalled mission stays as it is.
+// mission that the same person recalled for the same reason stays as it is, and any other second recall
+// is rejected: it would do nothing.
 //
 // Cost: 6 RPCs, 4 reads and 1 for each order, 3 writes.
 func (c Commands) RecallMission(ctx context.Context, id domain.MissionID, reason string) (Changed[domain.Mission], error) {
-	return command(ctx, c, "mission", id, reason, c.Store.RecallMission, c.Store.Mission, already[domain.Mission](policy.ReasonAlreadyRecalled))
+	return command(ctx, c, "mission", id, reason, c.Store.RecallMission, c.Store.Mission, func(refused policy.Reason, m domain.Mission) bool {
+		return refused == policy.ReasonAlreadyRecalled && m.RecallReason == c.why(reason)
+	})
 }
 
 // BreakLock ends the lock of a key, whoever holds it, and returns it; nil if it was free. It
@@ -208,7 +211,7 @@ func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id
 	if err := c.checkAudit(reason); err != nil {
 		return Changed[E]{}, err
 	}
-	err := do(firestoretx.By(ctx, c.By), id, oneLine(reason)+" (by "+c.By+")")
+	err := do(firestoretx.By(ctx, c.By), id, c.why(reason))
 	refused, rejected := policy.ReasonOf(err)
 	if err != nil && (!rejected || refused == policy.ReasonNotFound) {
 		return Changed[E]{}, about(kind, string(id), err)
@@ -222,6 +225,9 @@ func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id
 	}
 	return Changed[E]{Now: now, Already: rejected}, nil
 }
+
+// why is a reason as it is recorded.
+func (c Commands) why(reason string) string { return oneLine(reason) + " (by " + c.By + ")" }
 
 // about adds the subject of a failed change to its error. A rejection already names its subject.
 func about(kind, id string, err error) error {

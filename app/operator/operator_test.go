@@ -316,7 +316,7 @@ func TestDesk_ClearsEmergencies(t *testing.T) {
 }
 
 // F-OPR-02: a recalled mission keeps its orders until its drone has left it; a repeated
-// command changes and records nothing.
+// command changes and records nothing, and a second recall is refused.
 func TestDesk_RecallsMissions(t *testing.T) {
 	o := openOffice(t)
 	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
@@ -325,7 +325,8 @@ func TestDesk_RecallsMissions(t *testing.T) {
 	o.order("O1")
 	o.decide("X", "D1", "O1")
 	o.expect(o.says(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "storm"))), "mission M-X is recalled; its orders are PENDING again when drone D1 has left it\n")
-	o.expect(o.says(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "again"))), "already done: mission M-X is recalled; its orders")
+	o.expect(o.says(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "storm"))), "already done: mission M-X is recalled; its orders")
+	o.refused(o.desk.PrintMission(o.desk.RecallMission(ctx, "M-X", "again")), policy.ReasonAlreadyRecalled)
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectMission, "M-X")), "recalled ", "stays ACTIVE; recalled=true because storm (by ")
 	m, err := o.desk.Store.Mission(ctx, "M-X")
 	if err != nil || m.Status != domain.MissionActive || !m.RevokePending || m.CommandPending || m.Revision != 2 {

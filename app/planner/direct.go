@@ -115,19 +115,21 @@ func (f directFlights) supplyLegsOf(o *solver.Order, suppliers []int) supplyLegs
 // position often follow each other.
 type request struct {
 	order     *solver.Order
-	suppliers []int // indices of warehouses; none if the order has its own pickup point
-	legs      supplyLegs
-	homeward  []float64 // metres from the delivery point to each depot; negative if not computed yet
+	suppliers []int      // indices of warehouses; none if the order has its own pickup point
+	legs      supplyLegs // of its own pickup point only the shortest
+	homeward  []float64  // metres from the delivery point to each depot; negative if not computed yet
 	lastFrom  solver.Location
 	lastOut   float64 // metres from lastFrom over the best source to the delivery point; negative if none yet
 }
 
 func (f directFlights) request(o *solver.Order) *request {
 	r := &request{order: o, lastOut: -1, homeward: slices.Repeat([]float64{-1}, len(f.problem.Depots))}
-	if o.Pickup == nil {
-		r.suppliers = f.suppliersOf(o)
-		r.legs = f.supplyLegsOf(o, r.suppliers)
+	if p := o.Pickup; p != nil {
+		r.legs.shortest = metres(*p, o.Delivery)
+		return r
 	}
+	r.suppliers = f.suppliersOf(o)
+	r.legs = f.supplyLegsOf(o, r.suppliers)
 	return r
 }
 
@@ -135,7 +137,11 @@ func (r *request) remembers(at solver.Location) bool { return r.lastOut >= 0 && 
 
 // homewardMetres is the distance from the delivery point to where the drone lands.
 func (f directFlights) homewardMetres(r *request, d *solver.Drone) float64 {
-	depot := f.depot(d)
+	return f.homewardTo(r, f.depot(d), d)
+}
+
+// homewardTo is homewardMetres for the depot where the drone lands, by its index.
+func (f directFlights) homewardTo(r *request, depot int, d *solver.Drone) float64 {
 	if depot < 0 {
 		return metres(r.order.Delivery, d.At)
 	}
@@ -172,18 +178,24 @@ func (f directFlights) outwardBound(r *request, at solver.Location, enough float
 // delivery point; +Inf if there is no source.
 func (f directFlights) outwardMetres(r *request, at solver.Location) float64 {
 	if p := r.order.Pickup; p != nil {
-		return metres(at, *p) + metres(*p, r.order.Delivery)
+		return metres(at, *p) + r.legs.shortest
 	}
 	if r.remembers(at) {
 		return r.lastOut
 	}
-	a, out := f.approachFrom(at), math.Inf(1)
+	out := r.viaSupplier(f.approachFrom(at))
+	r.lastFrom, r.lastOut = at, out
+	return out
+}
+
+// viaSupplier is the distance over the best warehouse to the delivery point; +Inf if there is none.
+func (r *request) viaSupplier(from approach) float64 {
+	out := math.Inf(1)
 	for i, w := range r.suppliers {
-		if via := a.metres[w] + r.legs.metres[i]; via < out { // false for NaN
+		if via := from.metres[w] + r.legs.metres[i]; via < out { // false for NaN
 			out = via
 		}
 	}
-	r.lastFrom, r.lastOut = at, out
 	return out
 }
 
@@ -223,8 +235,11 @@ func (f directFlights) trySooner(d *solver.Drone, r *request, than time.Duration
 // the charge in percent with which it must start. The charge is +Inf if the flight
 // is longer than the drone's flight time or there is no source.
 func (f directFlights) need(d *solver.Drone, r *request) (took time.Duration, charge float64) {
-	out := f.outwardMetres(r, d.At)
-	back := f.homewardMetres(r, d)
+	return f.needFor(d, f.outwardMetres(r, d.At), f.homewardMetres(r, d))
+}
+
+// needFor is need for a flight of so many metres to the delivery point and home.
+func (f directFlights) needFor(d *solver.Drone, out, back float64) (took time.Duration, charge float64) {
 	charge = f.params.ReservePercent + (out+back)/1000*d.Consumption()
 	if math.IsInf(out, 1) || math.IsNaN(charge) {
 		return never, math.Inf(1)

@@ -24,6 +24,8 @@ type Moment struct {
 	Drones []domain.Drone
 	// Missions are the active ones.
 	Missions []domain.Mission
+	// List is how many of the nearest drones an explanation lists; 0 means maxNearest.
+	List int
 }
 
 // MaxAdded is how many drones or slots a WhatIf may add: the plan of the changed moment
@@ -35,6 +37,8 @@ type WhatIf struct {
 	AddDrones   int  // that wait at the area's first depot, fully charged
 	AddSlots    int  // at each depot where slots are limited, since the waiting drones landed
 	DropReserve bool // keep no drone for CRITICAL orders to come
+	// PinTo lets only this drone take the order; "" for any.
+	PinTo domain.DroneID
 }
 
 // Explanation says with numbers why an order waited, or was late.
@@ -69,7 +73,10 @@ type Outcome struct {
 type Candidate struct {
 	DroneID domain.DroneID `json:"droneId"`
 	// Doing is what it was doing, such as idle, CHARGING or on a mission.
-	Doing   string    `json:"doing"`
+	Doing string `json:"doing"`
+	// PlannedFor are the other orders that the plan gives it.
+	PlannedFor []domain.OrderID `json:"plannedFor,omitempty"`
+
 	Km      float64   `json:"km"`      // from where it begins over the pickup to the delivery
 	Arrival time.Time `json:"arrival"` // with a flight for this order alone, once it is free
 	// JoinArrival is when it could deliver the order on the mission that it flies, which
@@ -156,6 +163,10 @@ func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, 
 	changed.Drones = append(slices.Clone(problem.Drones), x.added(what.AddDrones)...)
 	x.charge(&changed, what.AddSlots)
 	cfg.Immediate = cfg.Immediate || what.DropReserve
+	if what.PinTo != "" {
+		changed.Orders = slices.Clone(problem.Orders)
+		changed.Orders[at].PinnedDroneID = string(what.PinTo)
+	}
 	e.WhatIf, err = x.instead(ctx, cfg, changed, first)
 	return e, err
 }
@@ -330,6 +341,9 @@ func (x explainer) nearest(p solver.Problem, order int, plan planned) []Candidat
 		}
 		if others := plan.taken[d.ID]; free[d.ID] && len(others) > 0 && !slices.Contains(others, o.ID) {
 			c.Doing = fmt.Sprintf("idle, planned for %s", listed(others))
+			for _, id := range others {
+				c.PlannedFor = append(c.PlannedFor, domain.OrderID(id))
+			}
 		} else if free[d.ID] && len(others) == 0 && plan.kept > 0 && strings.HasPrefix(plan.outcomes[x.id].Reason, string(solver.KeptForCritical)) {
 			c.Doing = "idle, kept for CRITICAL orders to come"
 		}
@@ -340,7 +354,7 @@ func (x explainer) nearest(p solver.Problem, order int, plan planned) []Candidat
 		list = append(list, c)
 	}
 	slices.SortStableFunc(list, func(a, b Candidate) int { return a.soonest().Compare(b.soonest()) })
-	return list[:min(len(list), maxNearest)]
+	return list[:min(len(list), cmp.Or(x.moment.List, maxNearest))]
 }
 
 // soonest is when the drone could deliver the order at the earliest.
@@ -392,10 +406,8 @@ func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *dom
 		}
 	case m != nil && m.ID == d.CurrentMissionID:
 		c.Doing = "flies mission " + string(m.ID)
-		left := x.remainingMetres(f, &drone, m)
-		c.BusyForMinutes = flightTime(&drone, left).Minutes()
-		drone.BatteryPercent -= left / 1000 * drone.Consumption()
-		drone.At = f.home(&drone)
+		busy := f.land(&drone, m)
+		c.BusyForMinutes = busy.Minutes()
 		lacks("%.1f min until it has landed", c.BusyForMinutes)
 	case d.Grounded:
 		c.Doing = "grounded"
@@ -443,12 +455,19 @@ func (c Candidate) finite() bool {
 	return sum == 0
 }
 
-// remainingMetres is how far a drone still flies for its mission, the way home included.
-func (x explainer) remainingMetres(f directFlights, d *solver.Drone, m *domain.Mission) float64 {
-	total, at := 0.0, d.At
-	for _, s := range m.Route[min(m.ReachedStops, len(m.Route)):] {
-		total += metres(at, location(s.Position))
-		at = location(s.Position)
+// land flies a drone home, with the rest of its mission if it has one, and says how long that takes.
+func (f directFlights) land(d *solver.Drone, m *domain.Mission) (took time.Duration) {
+	left, at := 0.0, d.At
+	if m != nil {
+		for _, s := range m.Route[min(m.ReachedStops, len(m.Route)):] {
+			left += metres(at, location(s.Position))
+			at = location(s.Position)
+			took += serviceTime(stopKinds[s.Type], f.params)
+		}
 	}
-	return total + metres(at, f.home(d))
+	home := f.home(d)
+	left += metres(at, home)
+	d.BatteryPercent -= left / 1000 * d.Consumption()
+	d.At = home
+	return took + flightTime(d, left)
 }

@@ -129,6 +129,8 @@ var (
 		"Orders that are neither delivered nor cancelled, by status, as every State Manager counts them in the store; do not add up instances.", "status")
 	ordersHeld = describe("orders_held", gauge,
 		"Pending orders that wait for an operator, counted as dronefleet_orders are.")
+	ordersOverdue = describe("orders_overdue", gauge,
+		"Orders past their deadline that are neither delivered nor cancelled, by priority, counted as dronefleet_orders are. They were not on time, and no delivery says so yet.", "priority")
 	drones = describe("drones", gauge,
 		"Drones by status, counted as dronefleet_orders are.", "status")
 	dronesUnregistered = describe("drones_unregistered", gauge,

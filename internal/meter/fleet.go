@@ -30,6 +30,8 @@ type Standing struct {
 	Drones map[string]int64 // by status
 	// Unregistered are the drones that report and that nobody has registered.
 	Unregistered int64
+	// Overdue are the open orders that are past their deadline, by priority.
+	Overdue map[string]int64
 	// Waiting is the age of the oldest order that waits for a drone, by priority; 0 if
 	// none does.
 	Waiting map[string]func() time.Duration
@@ -101,6 +103,9 @@ func (f *Fleet) collect(c collector) {
 		c.value(drones, float64(n), status)
 	}
 	c.value(dronesUnregistered, float64(standing.Unregistered))
+	for priority, n := range standing.Overdue {
+		c.value(ordersOverdue, float64(n), priority)
+	}
 	for priority, age := range standing.Waiting {
 		c.value(oldestWaitingSeconds, age().Seconds(), priority)
 	}

@@ -38,7 +38,7 @@ func busy() *Meter {
 	m.Fleet.ExpectDeliveries("CRITICAL")
 	m.Fleet.Delivered("CRITICAL", true, 20*time.Minute)
 	m.Fleet.Stands(Standing{
-		Orders: map[string]int64{"PENDING": 4}, Held: 1, Drones: map[string]int64{"IDLE": 3}, Unregistered: 2,
+		Orders: map[string]int64{"PENDING": 4}, Held: 1, Drones: map[string]int64{"IDLE": 3}, Unregistered: 2, Overdue: map[string]int64{"CRITICAL": 2},
 		Waiting: map[string]func() time.Duration{"CRITICAL": func() time.Duration { return time.Minute }},
 	}, time.Hour)
 	return m
@@ -258,9 +258,12 @@ func TestFleet_ShowsDeliveriesAndAFreshStanding(t *testing.T) {
 	if age := families["dronefleet_oldest_waiting_order_seconds"].GetMetric()[0].GetGauge().GetValue(); age != 60 {
 		t.Errorf("the oldest order has waited %g s, want 60", age)
 	}
-	m.Fleet.Stands(Standing{Orders: map[string]int64{"PENDING": 4}, Held: 1}, 0)
+	if n := families["dronefleet_orders_overdue"].GetMetric()[0].GetGauge().GetValue(); n != 2 {
+		t.Errorf("%g orders are overdue, want 2", n)
+	}
+	m.Fleet.Stands(Standing{Orders: map[string]int64{"PENDING": 4}, Held: 1, Overdue: map[string]int64{"CRITICAL": 2}}, 0)
 	families = gather(t, m)
-	for _, name := range []string{"dronefleet_orders", "dronefleet_orders_held", "dronefleet_drones", "dronefleet_drones_unregistered", "dronefleet_oldest_waiting_order_seconds"} {
+	for _, name := range []string{"dronefleet_orders", "dronefleet_orders_held", "dronefleet_orders_overdue", "dronefleet_drones", "dronefleet_drones_unregistered", "dronefleet_oldest_waiting_order_seconds"} {
 		if families[name] != nil {
 			t.Errorf("%s is shown though it is old", name)
 		}
