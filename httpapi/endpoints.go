@@ -17,7 +17,7 @@ func (a *API) fleetEndpoints() []endpoint {
 	return slices.Concat(
 		a.snapshotEndpoints(), []endpoint{a.streamEndpoint()},
 		a.orderEndpoints(), a.droneEndpoints(), a.registryEndpoints(), a.missionEndpoints(), a.decisionEndpoints(), a.placeEndpoints(),
-		a.alertEndpoints(), a.auditEndpoints(), a.deadLetterEndpoints(), a.messageEndpoints(), a.lockEndpoints(),
+		a.alertEndpoints(), a.auditEndpoints(), a.handoverEndpoints(), a.deadLetterEndpoints(), a.messageEndpoints(), a.lockEndpoints(),
 		[]endpoint{{method: get, path: "/api/v1/session", role: viewer, requesters: true, summary: "Say who the caller is and which verbs it has.", answer: writes(a.session)}},
 	)
 }

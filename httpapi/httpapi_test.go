@@ -732,6 +732,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 	}{
 		{"/api/v1/snapshot?at=" + url.QueryEscape(time.Now().Format(time.RFC3339Nano)), 9, 3 + 3 + 1 + 1 + 1 + 2}, // drones, orders, mission, depot, warehouse, decisions
 		{"/api/v1/orders/O2/explanation", 1 + 10, 1 + 3 + 3 + 1 + 1 + 1 + 2},                                      // the order, and the same
+		{"/api/v1/orders/O2/candidates", 1 + 10, 1 + 3 + 3 + 1 + 1 + 1 + 2},
 		{"/api/v1/drones?limit=1", 1, 2},
 		{"/api/v1/orders?status=ASSIGNED", 1, 1},                            // none waits
 		{"/api/v1/orders", 1 + 1 + 1, 3 + 1},                                // the page, the depot, and its latest cycle if there is one
@@ -756,8 +757,9 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/depots/DEPOT-1/story", 3, 1 + 3},
 		{"/api/v1/warehouses/W1/story", 3, 1 + 1},
 		{"/api/v1/deadletters", 0, 0},
-		{"/api/v1/deadletters/4711/story", 2 * 2, 2 * 8}, // the message, and the one that it was replayed as
-		{"/api/v1/audit/person?name=ann", 9, 1},          // she held an order
+		{"/api/v1/deadletters/4711/story", 2 * 2, 2 * 8},                                   // the message, and the one that it was replayed as
+		{"/api/v1/audit/person?name=ann", 9, 1},                                            // she held an order
+		{"/api/v1/handover?since=2026-01-01T00:00:00Z", 9 + 10, 1 + 3 + 3 + 1 + 1 + 1 + 2}, // what ann did; the fleet
 		{"/api/v1/locks", 2, 1},
 		{"/api/v1/locks/show?key=free", 1, 1},
 		{"/api/v1/session", 0, 0},

@@ -147,7 +147,11 @@ func (s *schemas) fields(t reflect.Type, properties schema, required *[]string) 
 			continue
 		}
 		property := schema{}
-		for key, value := range s.of(f.Type) {
+		of := s.of(f.Type)
+		if f.Type.Kind() == reflect.Pointer && !strings.Contains(options, "omit") {
+			of = schema{"oneOf": []schema{of, {"type": "null"}}}
+		}
+		for key, value := range of {
 			property[key] = value
 		}
 		if doc := f.Tag.Get("doc"); doc != "" {

@@ -1,6 +1,7 @@
 package firestoretx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -26,49 +27,70 @@ type Deeds struct {
 	Malformed   []error // documents that cannot be decoded and are left out
 }
 
-// DeedsOf reads what a person did from one time until another.
+// DeedsOf reads what a person did from one time until another; what anybody did if the name is empty.
 //
 // Cost: 9 RPCs; a read for each event and change of a place of the period, and for each of the
-// person's other records. Where events are sharded, 1 RPC more, and a read for each event of the
-// person.
+// person's other records, or of the period's. Where events are sharded, 1 RPC more, and a read for each
+// event of the person, or of all people.
 func (s *Store) DeedsOf(ctx context.Context, name string, from, to time.Time) (d Deeds, err error) {
 	p := period{s, name, from, to, &d.Malformed}
 	err = errors.Join(
 		dated(ctx, p, &d.Events, Events, "by", "time", eventCodec, func(e domain.Event) time.Time { return e.Time }),
 		dated(ctx, p, &d.Places, PlaceChanges, "changedBy", "changedAt", placeChangeCodec, func(c domain.PlaceChange) time.Time { return c.ChangedAt }),
-		every(ctx, p, &d.Maintenance, Maintenance, "by", maintenanceCodec, func(m domain.MaintenanceRecord) time.Time { return m.At }),
-		every(ctx, p, &d.Discards, Discards, "discardedBy", discardCodec, func(x domain.Discard) time.Time { return x.DiscardedAt }),
-		every(ctx, p, &d.Replays, Replays, "replayedBy", replayCodec, func(r domain.Replay) time.Time { return r.ReplayedAt }),
-		every(ctx, p, &d.LockBreaks, LockBreaks, "brokenBy", lockBreakCodec, func(b domain.LockBreak) time.Time { return b.BrokenAt }),
-		every(ctx, p, &d.AlertAcks, AlertAcks, "by", alertAckCodec, func(a domain.AlertAck) time.Time { return a.At }),
-		every(ctx, p, &d.KeysMade, Keys, "createdBy", keyCodec, func(k domain.APIKey) time.Time { return k.CreatedAt }),
-		every(ctx, p, &d.KeysRevoked, Keys, "revokedBy", keyCodec, func(k domain.APIKey) time.Time { return k.RevokedAt }),
+		every(ctx, p, &d.Maintenance, Maintenance, "by", "at", maintenanceCodec, func(m domain.MaintenanceRecord) time.Time { return m.At }),
+		every(ctx, p, &d.Discards, Discards, "discardedBy", "discardedAt", discardCodec, func(x domain.Discard) time.Time { return x.DiscardedAt }),
+		every(ctx, p, &d.Replays, Replays, "replayedBy", "replayedAt", replayCodec, func(r domain.Replay) time.Time { return r.ReplayedAt }),
+		every(ctx, p, &d.LockBreaks, LockBreaks, "brokenBy", "brokenAt", lockBreakCodec, func(b domain.LockBreak) time.Time { return b.BrokenAt }),
+		every(ctx, p, &d.AlertAcks, AlertAcks, "by", "at", alertAckCodec, func(a domain.AlertAck) time.Time { return a.At }),
+		every(ctx, p, &d.KeysMade, Keys, "createdBy", "createdAt", keyCodec, func(k domain.APIKey) time.Time { return k.CreatedAt }),
+		every(ctx, p, &d.KeysRevoked, Keys, "revokedBy", "revokedAt", keyCodec, func(k domain.APIKey) time.Time { return k.RevokedAt }),
 	)
-	return d, wrap(err, "deeds of %s", name)
+	return d, wrap(err, "deeds of %s", cmp.Or(name, "anybody"))
 }
 
-// period is a person's time from one moment until another.
+// period is a person's time from one moment until another, or everybody's.
 type period struct {
 	store     *Store
-	name      string
+	name      string // "" for everybody
 	from, to  time.Time
 	malformed *[]error
 }
 
-// dated reads the person's documents of a collection by an index of who and when. A sharded fleet
-// lacks that index; there it reads all documents of the person.
+// documents are the person's in a collection. Everybody's are all but those events that nobody caused.
+func (p period) documents(collection, who string) firestore.Query {
+	switch {
+	case p.name != "":
+		return p.store.where(collection, who, p.name)
+	case collection == Events:
+		return p.store.where(Events, "cause", string(domain.CauseOperator))
+	}
+	return p.store.client.Collection(collection).Query
+}
+
+// during narrows documents to the period.
+func (p period) during(q firestore.Query, when string) firestore.Query {
+	return q.Where(when, ">=", p.from).Where(when, "<", p.to)
+}
+
+// dated reads documents of a collection by an index of who and when. A sharded fleet lacks that index
+// for events; there it reads all of them.
 func dated[T any](ctx context.Context, p period, to *[]T, collection, who, when string, c codec[T], at func(T) time.Time) error {
-	q := p.store.where(collection, who, p.name).Where(when, ">=", p.from).Where(when, "<", p.to).OrderBy(when, firestore.Desc)
-	err := within(ctx, p, to, q, c, at)
+	q := p.documents(collection, who)
+	err := within(ctx, p, to, p.during(q, when).OrderBy(when, firestore.Desc), c, at)
 	if status.Code(err) == codes.FailedPrecondition {
-		return every(ctx, p, to, collection, who, c, at)
+		return within(ctx, p, to, q, c, at)
 	}
 	return err
 }
 
-// every reads all documents of the person in a collection and keeps those of the period.
-func every[T any](ctx context.Context, p period, to *[]T, collection, who string, c codec[T], at func(T) time.Time) error {
-	return within(ctx, p, to, p.store.where(collection, who, p.name), c, at)
+// every reads all documents of the person in a collection, or everybody's of the period, and keeps
+// those of the period.
+func every[T any](ctx context.Context, p period, to *[]T, collection, who, when string, c codec[T], at func(T) time.Time) error {
+	q := p.documents(collection, who)
+	if p.name == "" {
+		q = p.during(q, when)
+	}
+	return within(ctx, p, to, q, c, at)
 }
 
 func within[T any](ctx context.Context, p period, to *[]T, q firestore.Query, c codec[T], at func(T) time.Time) error {

@@ -52,7 +52,8 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 	handedOver.Orders["O2"] = domain.Order{ID: "O2", Status: domain.OrderPending, PlanningDepotID: "DEPOT-1", PendingSince: now.Add(-time.Minute), PlanningSince: now}
 	delivered := critical(domain.Order{Status: domain.OrderDelivered, Deadline: now.Add(-time.Minute)})
 	waiting := func(left time.Duration, soonest planner.Arrival) *live.State {
-		o := domain.Order{ID: "O1", Status: domain.OrderPending, Priority: domain.PriorityCritical, Deadline: now.Add(left)}
+		o := critical(domain.Order{Status: domain.OrderPending, Deadline: now.Add(left)})
+		o.Held = false
 		return &live.State{Orders: map[domain.OrderID]domain.Order{"O1": o}, Arrivals: map[domain.OrderID]planner.Arrival{"O1": soonest}}
 	}
 	soonest := func(after time.Duration) planner.Arrival { return planner.Arrival{DroneID: "D7", At: now.Add(after)} }
@@ -131,7 +132,8 @@ func TestAlerts_NameTheirCause(t *testing.T) {
 	ghost := domain.Drone{ID: "D1", Status: domain.DroneMoving, LastUpdate: now, GhostMissionID: "M1"}
 	lost := ghost
 	lost.Status = domain.DroneUnknown
-	late := domain.Order{ID: "O1", Priority: domain.PriorityCritical, Status: domain.OrderPending, Deadline: now.Add(-time.Minute), PendingSince: now.Add(-time.Hour), PlanningDepotID: "DEPOT-1"}
+	late := domain.Order{ID: "O1", Status: domain.OrderPending, Deadline: now.Add(-time.Minute), PendingSince: now.Add(-time.Hour), PlanningDepotID: "DEPOT-1"}
+	late.Priority = domain.PriorityCritical
 	flown, held, elsewhere, due := late, late, late, late
 	flown.Status, flown.AssignedDroneID, flown.AssignedMissionID = domain.OrderInDelivery, "D1", "M1"
 	held.Held, elsewhere.PlanningDepotID = true, "DEPOT-2"

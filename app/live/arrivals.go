@@ -58,17 +58,24 @@ func (s *session) estimate(now time.Time) {
 		fleet = s.picture.fleet(now)
 	}
 	s.mu.Unlock()
-	found := make(map[domain.OrderID]planner.Arrival, len(waiting))
-	if len(waiting) > 0 {
-		limits := s.cfg.Limits.WithDefaults()
-		arrivals := planner.NewArrivals(planner.Config{Limits: limits, Learned: learned}, s.cfg.Store.DronePolicy(limits), fleet)
-		for _, o := range waiting {
-			found[o.ID] = arrivals.Earliest(o)
-		}
-	}
+	found := s.arrivalsOf(waiting, fleet, learned)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.picture.putArrivals(found)
+}
+
+// arrivalsOf is how soon drones of a fleet could deliver orders.
+func (f *Feed) arrivalsOf(waiting []domain.Order, fleet planner.Fleet, learned learning.Estimates) map[domain.OrderID]planner.Arrival {
+	if len(waiting) == 0 {
+		return nil
+	}
+	limits := f.cfg.Limits.WithDefaults()
+	arrivals := planner.NewArrivals(planner.Config{Limits: limits, Learned: learned}, f.cfg.Store.DronePolicy(limits), fleet)
+	found := make(map[domain.OrderID]planner.Arrival, len(waiting))
+	for _, o := range waiting {
+		found[o.ID] = arrivals.Earliest(o)
+	}
+	return found
 }
 
 // waiting lists the most urgent orders that wait for a drone.
@@ -78,10 +85,13 @@ func (p *picture) waiting() (list []domain.Order) {
 			list = append(list, o)
 		}
 	}
-	slices.SortFunc(list, func(a, b domain.Order) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Deadline.Compare(b.Deadline), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(list, moreUrgent)
 	return list[:min(len(list), estimatedAtOnce)]
+}
+
+// moreUrgent sorts orders, the most urgent first.
+func moreUrgent(a, b domain.Order) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Deadline.Compare(b.Deadline), cmp.Compare(a.ID, b.ID))
 }
 
 // fleet is what arrivals follow from. Positions may be newer than the drones' documents.

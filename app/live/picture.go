@@ -334,7 +334,7 @@ func (p *picture) showAlerts(now time.Time, patience time.Duration) {
 			}
 		}
 		p.alerts[id] = a.Since
-		form := entity.Alert{ID: id, Kind: string(a.Kind), Entity: entity.Reference{Kind: string(a.About.Kind), ID: a.About.ID}, Since: a.Since.UTC(), Text: a.Text, Rank: a.Rank, Urgent: a.Urgent(), Cause: a.Cause, Acknowledged: p.acks[id]}
+		form := p.alertForm(a)
 		k := Key{KindAlert, id}
 		if e := p.book.entries[k]; e != nil && e.version != nil && e.version.alert == form {
 			continue
@@ -346,6 +346,15 @@ func (p *picture) showAlerts(now time.Time, patience time.Duration) {
 			delete(p.alerts, id)
 			p.book.remove(Key{KindAlert, id}, time.Now())
 		}
+	}
+}
+
+// alertForm is the JSON form of an alert, with who has taken note of it.
+func (p *picture) alertForm(a Alert) entity.Alert {
+	id := a.ID()
+	return entity.Alert{
+		ID: id, Kind: string(a.Kind), Entity: entity.Reference{Kind: string(a.About.Kind), ID: a.About.ID}, Since: a.Since.UTC(), Text: a.Text,
+		Rank: a.Rank, Urgent: a.Urgent(), Cause: a.Cause, Acknowledged: p.acks[id],
 	}
 }
 

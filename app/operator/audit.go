@@ -72,6 +72,7 @@ type StepJSON struct {
 	Cause   string    `json:"cause"`
 	What    string    `json:"what"`
 	Related string    `json:"related"`
+	By      string    `json:"by,omitempty" doc:"Who did it, where steps are of several people."`
 }
 
 // Story is the history of one entity. The error wraps firestoretx.ErrNotFound if nothing is
@@ -94,7 +95,7 @@ func (s story) json() StoryJSON {
 		Malformed: entity.Each(s.malformed, error.Error), Steps: []StepJSON{},
 	}
 	for _, l := range s.lines() {
-		out.Steps = append(out.Steps, StepJSON{l.at.UTC(), l.cause, l.what, l.related})
+		out.Steps = append(out.Steps, StepJSON{At: l.at.UTC(), Cause: l.cause, What: l.what, Related: l.related})
 	}
 	out.Changes, out.NeededBy = entity.Each(s.changes, entity.OfPlaceChange), s.users
 	out.Depot, out.Warehouse = formOf(s.depot, entity.OfDepot), formOf(s.warehouse, entity.OfWarehouse)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -52,45 +53,66 @@ func (c Commands) PersonStory(ctx context.Context, name string, from, to time.Ti
 	if err != nil {
 		return PersonJSON{}, err
 	}
-	p := PersonJSON{Person: name, From: from.UTC(), To: to.UTC(), Steps: []StepJSON{}, Malformed: entity.Each(d.Malformed, error.Error)}
-	sortEvents(d.Events)
+	p := PersonJSON{Person: name, From: from.UTC(), To: to.UTC(), Steps: stepsOf(d), Malformed: entity.Each(d.Malformed, error.Error)}
 	p.Events = entity.OrEmpty(entity.Each(d.Events, entity.OfEvent))
-	for _, e := range d.Events {
-		what := fmt.Sprintf("%s %s: %s", e.Entity, e.ID, change(e, unset(e.State)))
-		p.add(e.Time, what, e.Reason, story{}.related(e))
+	for i := range p.Steps {
+		p.Steps[i].By = "" // the same in all
 	}
-	for _, x := range d.Places {
-		p.add(x.ChangedAt, fmt.Sprintf("%s %s: %s", x.Kind, x.ID, strings.ToLower(string(x.Action))), x.Why, strings.Join(x.Fields, "; "))
-	}
-	for _, m := range d.Maintenance {
-		p.add(m.At, fmt.Sprintf("drone %s: maintenance of %s", m.DroneID, m.Item), m.Why, "")
-	}
-	for _, x := range d.Discards {
-		p.add(x.DiscardedAt, fmt.Sprintf("message %s of %s: discarded, refused as %s", x.MessageID, x.Topic, x.Reason), x.Why, "")
-	}
-	for _, r := range d.Replays {
-		p.add(r.ReplayedAt, fmt.Sprintf("message %s of %s: replayed as %s, refused as %s", r.MessageID, r.Topic, joined(r.NewMessageIDs), r.Reason), "", "")
-	}
-	for _, b := range d.LockBreaks {
-		p.add(b.BrokenAt, fmt.Sprintf("lock %s: broken, fence %s", b.Key, b.Fence), b.Why, "")
-	}
-	for _, a := range d.AlertAcks {
-		p.add(a.At, fmt.Sprintf("alert %s: acknowledged", a.ID), a.Reason, "")
-	}
-	for _, k := range d.KeysMade {
-		p.add(k.CreatedAt, fmt.Sprintf("%s: made for role %s, expires %s", k.Name(), k.Role, k.ExpiresAt.UTC().Format(time.RFC3339)), k.Why, "")
-	}
-	for _, k := range d.KeysRevoked {
-		p.add(k.RevokedAt, k.Name()+": revoked", k.RevokedWhy, "")
-	}
-	slices.SortStableFunc(p.Steps, func(a, b StepJSON) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	return p, nil
 }
 
-// add appends what the person did, with the reason that they gave.
-func (p *PersonJSON) add(at time.Time, what, why, related string) {
-	why = strings.TrimSuffix(why, " (by "+p.Person+")")
-	p.Steps = append(p.Steps, StepJSON{at.UTC(), string(domain.CauseOperator), what + prefixed(" because ", oneLine(why)), related})
+// stepsOf puts into words what people did, oldest first. It sorts the events.
+func stepsOf(d firestoretx.Deeds) []StepJSON {
+	steps := []StepJSON{}
+	add := func(at time.Time, by, what, why, related string) {
+		why = strings.TrimSuffix(why, " (by "+by+")")
+		steps = append(steps, StepJSON{At: at.UTC(), Cause: string(domain.CauseOperator), What: what + prefixed(" because ", oneLine(why)), Related: related, By: by})
+	}
+	sortEvents(d.Events)
+	for _, e := range d.Events {
+		add(e.Time, e.By, fmt.Sprintf("%s %s: %s", e.Entity, e.ID, change(e, unset(e.State))), e.Reason, story{}.related(e))
+	}
+	for _, x := range d.Places {
+		add(x.ChangedAt, x.ChangedBy, fmt.Sprintf("%s %s: %s", x.Kind, x.ID, strings.ToLower(string(x.Action))), x.Why, strings.Join(x.Fields, "; "))
+	}
+	for _, m := range d.Maintenance {
+		add(m.At, m.By, fmt.Sprintf("drone %s: maintenance of %s", m.DroneID, m.Item), m.Why, "")
+	}
+	for _, x := range d.Discards {
+		add(x.DiscardedAt, x.DiscardedBy, fmt.Sprintf("message %s of %s: discarded, refused as %s", x.MessageID, x.Topic, x.Reason), x.Why, "")
+	}
+	for _, r := range d.Replays {
+		add(r.ReplayedAt, r.ReplayedBy, fmt.Sprintf("message %s of %s: replayed as %s, refused as %s", r.MessageID, r.Topic, joined(r.NewMessageIDs), r.Reason), "", "")
+	}
+	for _, b := range d.LockBreaks {
+		add(b.BrokenAt, b.BrokenBy, fmt.Sprintf("lock %s: broken, fence %s", b.Key, b.Fence), b.Why, "")
+	}
+	for _, a := range d.AlertAcks {
+		add(a.At, a.By, fmt.Sprintf("alert %s: acknowledged", a.ID), a.Reason, "")
+	}
+	for _, k := range d.KeysMade {
+		add(k.CreatedAt, k.CreatedBy, fmt.Sprintf("%s: made for role %s, expires %s", k.Name(), k.Role, k.ExpiresAt.UTC().Format(time.RFC3339)), k.Why, "")
+	}
+	for _, k := range d.KeysRevoked {
+		add(k.RevokedAt, k.RevokedBy, k.Name()+": revoked", k.RevokedWhy, "")
+	}
+	slices.SortStableFunc(steps, func(a, b StepJSON) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	return steps
+}
+
+// Done is what people did in a period, and the alerts that they took note of.
+type Done struct {
+	Steps     []StepJSON
+	Acks      []domain.AlertAck
+	Malformed []error
+}
+
+// Done tells what people did in a period.
+//
+// Cost: see firestoretx.Store.DeedsOf.
+func (c Commands) Done(ctx context.Context, from, to time.Time) (Done, error) {
+	d, err := c.Store.DeedsOf(ctx, "", from, to)
+	return Done{stepsOf(d), d.AlertAcks, d.Malformed}, err
 }
 
 // unset is the state before the first event: each field has its zero value. It leaves out the hash

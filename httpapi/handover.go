@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/internal/input"
+)
+
+func (a *API) handoverEndpoints() []endpoint {
+	return []endpoint{{
+		method: get, path: "/api/v1/handover", role: viewer, summary: "Tell the next shift what is open, what to watch, and what was done by whom since a time.",
+		parameters: []parameter{timeParameter("since", "When the shift began.", true)}, answer: writes(a.handover),
+	}}
+}
+
+// handoverNow is what the next shift should know.
+type handoverNow struct {
+	serverTime
+	Since     time.Time           `json:"since"`
+	ReadTime  time.Time           `json:"readTime"`
+	Orders    []entity.LiveOrder  `json:"orders" doc:"The open ones, the most urgent first."`
+	Drones    []entity.Drone      `json:"drones" doc:"Those that take no mission until somebody acts."`
+	Alerts    []entity.Alert      `json:"alerts" doc:"The worst first, a cause before what it explains."`
+	Steps     []operator.StepJSON `json:"steps" doc:"Everything that people did since, in words, oldest first."`
+	Malformed []string            `json:"malformed,omitempty" doc:"Documents that cannot be decoded and are left out."`
+}
+
+// handover answers GET /api/v1/handover?since=.
+//
+// Cost: those of live.Feed.Report and operator.Commands.Done.
+func (a *API) handover(ctx context.Context, r *request) (h handoverNow, err error) {
+	if a.feed == nil {
+		return h, problem(http.StatusNotFound, "this process has no live feed; ask a State Manager")
+	}
+	since, _ := input.Time(r.value("since")) // checked
+	now := r.now()
+	if !since.Before(now) {
+		return h, badParameter("since", "is %s, not in the past; give an earlier time", since.UTC().Format(time.RFC3339))
+	}
+	done, err := a.operator.Done(ctx, since, now)
+	if err != nil {
+		return h, err
+	}
+	report, err := a.feed.Report(ctx, done.Acks)
+	if err != nil {
+		return h, err
+	}
+	return handoverNow{
+		r.serverTime(), since.UTC(), report.ReadTime, report.Orders, report.Drones, report.Alerts, done.Steps,
+		entity.Each(append(done.Malformed, report.Malformed...), error.Error),
+	}, nil
+}
