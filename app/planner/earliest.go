@@ -29,7 +29,7 @@ type Arrival struct {
 }
 
 // maxJoins is how many missions under way are tried for one order, the most promising ones.
-const maxJoins = 8
+const maxJoins = 5
 
 // Arrivals tells how soon a drone could deliver each order of a fleet, if no other order waited. It
 // counts drones that are idle, charging, or on a mission, as soon as they could begin. It does not
