@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # A drone behind an MQTT broker: it reports once a second, flies the missions that it is sent,
 # and goes on with its mission after a restart. It needs bash, jq, mosquitto_pub and mosquitto_sub.
-#
 #   Usage: drone-mqtt.sh DRONE LAT LON, with MQTT_HOST, MQTT_PORT, MQTT_USER and MQTT_PASSWORD
 set -euo pipefail
-if [[ ${1:-} == --help ]]; then sed -n '2,5s/^# *//p' "$0"; exit; fi
+if [[ ${1:-} == --help ]]; then sed -n '2,4s/^# *//p' "$0"; exit; fi
 drone=${1:?the id of the drone} lat=${2:?its latitude} lon=${3:?its longitude}
 tick=${TICK:-1} step=${STEP:-60} # seconds between reports, and metres flown between them
 broker=(-V 5 -h "${MQTT_HOST:-localhost}" -p "${MQTT_PORT:-1883}" -q 1)
 [[ -z ${MQTT_USER:-} ]] || broker+=(-u "$MQTT_USER" -P "${MQTT_PASSWORD:-}")
 json=(-D publish content-type application/json)
-mission='' count=0 route='[]' ended='' resumed='' reached='' until=''
+mission='' count=0 route='[]' ended='' resumed='' reached='' until='' session=$RANDOM$RANDOM
+link() { printf '{"droneId": "%s", "sessionId": "%s", "status": "%s", "time": "%s"}' "$drone" "$session" "$1" "$(date -u +%FT%TZ)"; }
 
-# The session outlives a disconnection, so that commands wait in the broker.
-exec 3< <(exec mosquitto_sub "${broker[@]}" -i "drone-$drone" -c -x 300 -F '%t %p' -t "fleet/$drone/missions" -t "fleet/$drone/answers")
+# The session outlives a disconnection, so that commands wait in the broker, which says LOST then.
+exec 3< <(exec mosquitto_sub "${broker[@]}" -d -i "drone-$drone" -c -x 300 -F '%t %p' -t "fleet/$drone/missions" -t "fleet/$drone/answers" \
+  --will-topic "fleet/$drone/link" --will-payload "$(link LOST)" --will-qos 1)
 subscriber=$!
-trap 'kill $subscriber 2>/dev/null' EXIT
-trap 'exit 130' INT TERM
+trap 'kill $subscriber 2>/dev/null' EXIT; trap 'exit 130' INT TERM
 
 say() { printf '%s %s\n' "$drone" "$*" >&2; }
 
@@ -31,6 +31,7 @@ take() { # a mission's JSON, the stops completed, and when the command expires
 hear() { # a topic and a payload
   local id expires
   case $1 in
+    Client) [[ $2 != *'received CONNACK (0)' ]] || { resumed=''; send link "$(link OPENED)" || true; } ;;
     */missions)
       id=$(jq -r .mission.id <<<"$2") expires=$(jq -r '.expiresAt // "9999"' <<<"$2")
       if [[ $(jq -r '.revoke // false' <<<"$2") == true ]]; then
@@ -78,8 +79,7 @@ fly() {
 }
 
 report() {
-  local status=IDLE
-  [[ $route == '[]' ]] || status=MOVING
+  local status=IDLE; [[ $route == '[]' ]] || status=MOVING
   jq -cn --arg id "$drone" --arg now "$(date -u +%Y-%m-%dT%H:%M:%S.%NZ)" --argjson lat "$lat" --argjson lon "$lon" --arg status "$status" \
     --arg mission "$mission" --argjson count "$count" \
     '{droneId: $id, timestamp: $now, position: {lat: $lat, lon: $lon}, batteryPercentage: 90, status: $status}

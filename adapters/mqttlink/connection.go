@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -153,13 +154,20 @@ func disconnected(d *paho.Disconnect) error {
 
 // subscribe subscribes anew on every connection: a broker may forget sessions.
 func (c *connection) subscribe(ctx context.Context) error {
-	telemetry, hellos := shared(c.link.cfg.Group, telemetryTopic), shared(c.link.cfg.Group, helloTopic)
-	answer, err := c.client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: telemetry, QoS: 1}, {Topic: hellos, QoS: 1}}})
+	filters := c.link.filters()
+	var wanted paho.Subscribe
+	for _, filter := range filters {
+		wanted.Subscriptions = append(wanted.Subscriptions, paho.SubscribeOptions{Topic: filter, QoS: 1})
+	}
+	answer, err := c.client.Subscribe(ctx, &wanted)
 	switch {
 	case answer == nil:
 		return fmt.Errorf("subscribe: %w", err)
-	case len(answer.Reasons) != 2 || answer.Reasons[0] != 1 || answer.Reasons[1] != 1:
-		return fmt.Errorf("the broker refuses the subscriptions %s and %s with QoS 1 (reasons %#v); allow them to the gateway's user", telemetry, hellos, answer.Reasons)
+	case len(answer.Reasons) != len(filters) || answer.Reasons[0] != 1 || answer.Reasons[1] != 1:
+		return fmt.Errorf("the broker refuses the subscriptions %s with QoS 1 (reasons %#v); allow them to the gateway's user", strings.Join(filters, ", "), answer.Reasons)
+	case answer.Reasons[2] != 1: // its rules may be older than the topic
+		c.link.log.WarnContext(ctx, "lost drones are not noticed: the broker refuses a subscription; allow it to the gateway's user",
+			slog.String("topic", filters[2]), slog.Int("reason", int(answer.Reasons[2])))
 	}
 	return nil
 }
@@ -185,8 +193,7 @@ func (c *connection) disconnect(expiry uint32) {
 // leave ends the session for good: the broker sends new reports to other gateways, and forgets
 // this one once it has sent what it kept.
 func (c *connection) leave(ctx context.Context) error {
-	topics := []string{shared(c.link.cfg.Group, telemetryTopic), shared(c.link.cfg.Group, helloTopic)}
-	if _, err := c.client.Unsubscribe(ctx, &paho.Unsubscribe{Topics: topics}); err != nil {
+	if _, err := c.client.Unsubscribe(ctx, &paho.Unsubscribe{Topics: c.link.filters()}); err != nil {
 		return fmt.Errorf("unsubscribe: %w", err)
 	}
 	c.listen()
@@ -226,6 +233,8 @@ func (c *connection) receive(p *paho.Publish) {
 		c.report(p, drone)
 	case ok && kind == helloTopic:
 		c.hello(p, drone)
+	case ok && kind == linkTopic:
+		c.linked(p, drone)
 	default: // of an earlier session's subscriptions
 		c.ack(p)
 	}
@@ -337,6 +346,33 @@ func (c *connection) hello(p *paho.Publish, drone domain.DroneID) {
 			c.tell(p, drone, m)
 		}
 	})
+}
+
+// linked passes on what a drone, or the broker by the drone's will, says of its connection.
+func (c *connection) linked(p *paho.Publish, drone domain.DroneID) {
+	c.ack(p)
+	now := c.link.clock.Now()
+	if !c.link.usage.answer(drone, now) {
+		c.link.meter.SlowedDown.Inc()
+		return
+	}
+	s, err := wire.DecodeLinkState(p.Payload, map[string]string{wire.AttrContentType: p.Properties.ContentType})
+	var refused *dronelink.Refusal
+	switch {
+	case err != nil:
+		refused = &dronelink.Refusal{Reason: dronelink.Invalid, Text: err.Error()}
+	case s.DroneID != drone:
+		refused = &dronelink.Refusal{Reason: dronelink.IdentityMismatch,
+			Text: fmt.Sprintf("link state: drone_id is %.128q, but the topic is that of %q; use the topic of the drone", s.DroneID, drone)}
+	case s.Status == domain.LinkRestored:
+		refused = &dronelink.Refusal{Reason: dronelink.Invalid, Text: "link state: status is RESTORED, which gateways find out; give OPENED or LOST"}
+	default:
+		s.At = now // a will is older than the loss
+		c.link.fleet.Linked(s)
+		return
+	}
+	c.link.meter.Refused.Inc()
+	c.refuse(p, drone, refused)
 }
 
 // refuse answers what is not taken, unless the drone has had many answers.

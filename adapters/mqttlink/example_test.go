@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,15 +18,49 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
+// linking notes what becomes of connections.
+type linking struct {
+	mqttlink.Fleet
+	mu     sync.Mutex
+	states []domain.LinkState
+}
+
+func (l *linking) Linked(s domain.LinkState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.states = append(l.states, s)
+}
+
+// await waits until the connections of one session had these statuses.
+func (l *linking) await(t *testing.T, want ...domain.LinkStatus) {
+	t.Helper()
+	emutest.Eventually(t, fmt.Sprint(want), func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		var got []domain.LinkStatus
+		for _, s := range l.states {
+			if got = append(got, s.Status); s.DroneID != "D-1" || s.Session != l.states[0].Session || time.Since(s.At) > time.Minute {
+				t.Errorf("%+v", s)
+			}
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("%v", got)
+		}
+		return nil
+	})
+}
+
 // F-GW-06: examples/drone-mqtt.sh, which has none of our code, is told who it is not,
-// flies the mission that it is sent, and gives up one that is revoked.
+// flies the mission that it is sent, and gives up one that is revoked. F-GW-05: the gateway hears
+// when it is connected, and when it is gone without a word.
 func TestExample_FliesAMission(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("jq"); err != nil {
 		t.Skip("jq is not installed")
 	}
 	f := newFleet(t)
-	l, _ := f.link(t, mqttlink.Config{}, f.core)
+	links := &linking{Fleet: f.core}
+	l, _ := f.link(t, mqttlink.Config{}, links)
 	published := f.published(t)
 	cmd := exec.CommandContext(t.Context(), "../../examples/drone-mqtt.sh", "D-1", "48.85", "2.35")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("MQTT_PORT=%d", f.broker.Port), "MQTT_USER=D-1", "MQTT_PASSWORD="+password, "TICK=0.05", "STEP=100")
@@ -44,6 +81,7 @@ func TestExample_FliesAMission(t *testing.T) {
 		})
 	}
 	says("is refused: DRONE_UNREGISTERED")
+	links.await(t, domain.LinkOpened)
 
 	stop := func(kind domain.WaypointType, lat float64, order domain.OrderID) domain.Waypoint {
 		return domain.Waypoint{Type: kind, Position: domain.Position{Lat: lat, Lon: 2.35}, OrderID: order}
@@ -89,4 +127,14 @@ func TestExample_FliesAMission(t *testing.T) {
 		}
 		return nil
 	})
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+	if err != nil {
+		t.Skip("the drone's connection cannot be found: ", err)
+	}
+	for child := range strings.FieldsSeq(string(children)) {
+		if pid, err := strconv.Atoi(child); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // one that sends a report may have ended
+		}
+	}
+	links.await(t, domain.LinkOpened, domain.LinkLost)
 }

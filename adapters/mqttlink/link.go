@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jonboulle/clockwork"
-
 	"github.com/dronefleet/dronefleet/adapters/dronelink"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
@@ -57,13 +55,19 @@ type Fleet interface {
 	Publish(ctx context.Context, who domain.DroneID, r dronelink.Report) (dronelink.Receipt, error)
 	// Resume returns what a drone must know that says hello.
 	Resume(ctx context.Context, hello dronelink.Hello) ([]dronelink.Message, error)
+	// Linked takes that a drone has connected to the broker (LinkOpened) or that its connection
+	// is gone (LinkLost). The time is the gateway's. It does not wait.
+	Linked(s domain.LinkState)
 }
+
+// Clock is the fleet's time.
+type Clock interface{ Now() time.Time }
 
 // Link is a client of a broker. Its methods are safe for concurrent use.
 type Link struct {
 	cfg   Config
 	fleet Fleet
-	clock clockwork.Clock
+	clock Clock
 	log   *slog.Logger
 	meter *meter.MQTT
 	usage usages
@@ -79,11 +83,14 @@ type Link struct {
 	warned  time.Time     // when complain last did
 }
 
+// ErrNotYet is why no reports come while the first connection is being made.
+var ErrNotYet = errors.New("not connected yet")
+
 // New returns a link that is not connected; Run connects it.
-func New(cfg Config, fleet Fleet, clock clockwork.Clock, log *slog.Logger, m *meter.Meter) *Link {
+func New(cfg Config, fleet Fleet, clock Clock, log *slog.Logger, m *meter.Meter) *Link {
 	return &Link{
 		cfg: cfg.withDefaults(), fleet: fleet, clock: clock, log: log, meter: &m.MQTT,
-		onTheWay: make(chan struct{}, window), changed: make(chan struct{}), outage: errors.New("not connected yet"),
+		onTheWay: make(chan struct{}, window), changed: make(chan struct{}), outage: ErrNotYet,
 	}
 }
 

@@ -39,7 +39,7 @@ import (
 type fleet struct {
 	broker  *storeserver.Server
 	clients *connect.Clients
-	core    *gateway.Gateway
+	core    *gateway.Brokered
 	meter   *meter.Meter
 }
 
@@ -53,7 +53,7 @@ func newFleet(t *testing.T) *fleet {
 	}
 	publisher := pubsubio.NewPublisher(f.clients.PubSub)
 	t.Cleanup(publisher.Stop)
-	f.core = gateway.New(publisher, firestoretx.New(f.clients.Firestore, firestoretx.Config{}), simclock.Real(), gateway.Config{}, emutest.Log(t))
+	f.core = gateway.NewBrokered(gateway.New(publisher, firestoretx.New(f.clients.Firestore, firestoretx.Config{}), simclock.Real(), gateway.Config{}, emutest.Log(t)))
 	return f
 }
 
@@ -256,6 +256,9 @@ func TestLink_PublishesWhatADroneReports(t *testing.T) {
 		"content type":           {"telemetry", encoded(t, "D-1", 1, wire.JSON), []string{"-D", "publish", "content-type", "text/html"}, []string{"text/html"}},
 		"too large":              {"telemetry", encoded(t, "D-1", 1, wire.JSON) + strings.Repeat(" ", 17<<10), nil, []string{"INVALID", "bytes; send at most 16384"}},
 		"another drone's hello":  {"hello", `{"droneId":"D-2"}`, nil, []string{"IDENTITY_MISMATCH", "say hello"}},
+		"another drone's will":   {"link", `{"droneId":"D-2","sessionId":"1","status":"LOST","time":"2026-11-27T10:00:00Z"}`, nil, []string{"IDENTITY_MISMATCH", "link state"}},
+		"a will without a time":  {"link", `{"droneId":"D-1","sessionId":"1","status":"LOST"}`, nil, []string{"INVALID", "time"}},
+		"a restored link":        {"link", `{"droneId":"D-1","sessionId":"1","status":"RESTORED","time":"2026-11-27T10:00:00Z"}`, nil, []string{"INVALID", "OPENED or LOST"}},
 		"a hello":                {"hello", `{"droneId":"D-1"}`, []string{"-D", "publish", "correlation-data", "hello-7"}, []string{"hello-7", "DRONE_UNREGISTERED", `"resume":{}`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,10 +7,12 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// The topics of a drone are fleet/{drone}/ and one of these. Drones publish the first two.
+// The topics of a drone are fleet/{drone}/ and one of these. Drones publish the first three, the
+// third by their will, too.
 const (
 	telemetryTopic = "telemetry"
 	helloTopic     = "hello"
+	linkTopic      = "link"
 	missionsTopic  = "missions"
 	answersTopic   = "answers"
 )
@@ -32,6 +34,11 @@ func readTopic(topic string) (drone domain.DroneID, kind string, ok bool) {
 		return "", "", false
 	}
 	return domain.DroneID(parts[1]), parts[2], true
+}
+
+// filters are the subscriptions of a gateway; the last can be done without.
+func (l *Link) filters() []string {
+	return []string{shared(l.cfg.Group, telemetryTopic), shared(l.cfg.Group, helloTopic), shared(l.cfg.Group, linkTopic)}
 }
 
 // shared is the filter of a topic of all drones that the gateways of a group share.

@@ -52,12 +52,17 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
+// core returns a gateway that follows nothing.
+func (b *bench) core() *gateway.Gateway {
+	publisher := pubsubio.NewPublisher(b.clients.PubSub)
+	b.t.Cleanup(publisher.Stop)
+	return gateway.New(publisher, firestoretx.New(b.clients.Firestore, firestoretx.Config{}), b.clock, gateway.Config{}, emutest.Log(b.t))
+}
+
 // gateway starts a gateway.
 func (b *bench) gateway() *gateway.Gateway {
 	b.t.Helper()
-	publisher := pubsubio.NewPublisher(b.clients.PubSub)
-	b.t.Cleanup(publisher.Stop)
-	g := gateway.New(publisher, firestoretx.New(b.clients.Firestore, firestoretx.Config{}), b.clock, gateway.Config{}, emutest.Log(b.t))
+	g := b.core()
 	ready := make(chan struct{})
 	go g.Run(b.t.Context(), b.clients.PubSub, uuid.NewString(), func() { close(ready) })
 	<-ready

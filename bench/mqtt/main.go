@@ -99,7 +99,7 @@ func (r *run) measure(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	core := gateway.New(publisher, store, simclock.Real(), gateway.Config{}, r.log)
+	core := gateway.NewBrokered(gateway.New(publisher, store, simclock.Real(), gateway.Config{}, r.log))
 	link := mqttlink.New(mqttlink.Config{Broker: r.broker, ClientID: fmt.Sprintf("bench-%d", time.Now().UnixNano())}, core, simclock.Real(), r.log, r.clients.Meter)
 
 	working, stop := context.WithCancel(ctx)

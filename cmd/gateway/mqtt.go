@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -52,7 +51,7 @@ type mqttCommand struct {
 func (c *mqttCommand) Check(r *config.Refuser) {
 	c.CheckConnection(r)
 	c.CheckWatching(r)
-	broker, err := parseBroker(c.Broker)
+	broker, err := mqttlink.ParseBroker(c.Broker)
 	if err != nil {
 		r.Refuse("broker", "%s", err)
 		return
@@ -71,30 +70,13 @@ func (c *mqttCommand) Check(r *config.Refuser) {
 	}
 }
 
-// parseBroker reads the address of a broker. Its errors do not quote it: it may hold a
-// password.
-func parseBroker(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Hostname() == "" || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "":
-		return nil, fmt.Errorf("is not the address of a broker; give one such as mqtts://broker.example.org:8883")
-	case u.User != nil:
-		return nil, fmt.Errorf("names a user; give --user and --password-file instead")
-	case u.Port() == "" && u.Scheme == "mqtt":
-		u.Host += ":1883"
-	case u.Port() == "":
-		u.Host += ":8883"
-	}
-	return u, nil
-}
-
 // broker is how to reach the broker, as the flags say.
 func (c *mqttCommand) broker() (cfg mqttlink.Config, err error) {
 	cfg = mqttlink.Config{
 		User: c.User, ClientID: c.ClientID, Group: c.Group, SessionExpiry: c.SessionExpiry, Format: c.Format, Drain: c.DrainTimeout,
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
-	if cfg.Broker, err = parseBroker(c.Broker); err != nil {
+	if cfg.Broker, err = mqttlink.ParseBroker(c.Broker); err != nil {
 		return cfg, fmt.Errorf("--broker %w", err)
 	}
 	if cfg.ClientID == "" {
@@ -104,12 +86,8 @@ func (c *mqttCommand) broker() (cfg mqttlink.Config, err error) {
 		}
 		cfg.ClientID = "gateway-" + host
 	}
-	if c.PasswordFile != "" {
-		text, err := os.ReadFile(c.PasswordFile)
-		if err != nil {
-			return cfg, fmt.Errorf("--password-file: %w", err)
-		}
-		cfg.Password = bytes.TrimRight(text, "\r\n")
+	if cfg.Password, err = mqttlink.ReadPassword(c.PasswordFile); err != nil {
+		return cfg, fmt.Errorf("--password-file: %w", err)
 	}
 	if c.BrokerCA != "" {
 		text, err := os.ReadFile(c.BrokerCA)
@@ -168,7 +146,8 @@ func (c *mqttCommand) Run(ctx context.Context) error {
 	defer stopWatch(exporting)
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
-	core := gateway.New(publisher, firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), clock, gateway.Config{Meter: &clients.Meter.Link}, log)
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
+	core := gateway.NewBrokered(gateway.New(publisher, store, clock, gateway.Config{Meter: &clients.Meter.Link}, log))
 	link := mqttlink.New(cfg, core, clock, log, clients.Meter)
 	if c.Leave {
 		if err := link.Leave(ctx); err != nil {
@@ -178,11 +157,11 @@ func (c *mqttCommand) Run(ctx context.Context) error {
 		return nil
 	}
 	log.InfoContext(ctx, "gateway serving", slog.String("project", clients.Config.Project), slog.String("broker", cfg.Broker.String()), slog.String("client_id", cfg.ClientID))
-	return c.serve(ctx, link, probes, clients, clock, log)
+	return c.serve(ctx, core, link, probes, clients, clock, log)
 }
 
 // serve runs the link and the commands. The link ends last: commands go through it.
-func (c *mqttCommand) serve(ctx context.Context, link *mqttlink.Link, probes *httpapi.Listener, clients *connect.Clients, clock *simclock.Clock, log *slog.Logger) error {
+func (c *mqttCommand) serve(ctx context.Context, core *gateway.Brokered, link *mqttlink.Link, probes *httpapi.Listener, clients *connect.Clients, clock *simclock.Clock, log *slog.Logger) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var running errgroup.Group
@@ -192,6 +171,7 @@ func (c *mqttCommand) serve(ctx context.Context, link *mqttlink.Link, probes *ht
 		return nil
 	})
 	running.Go(func() error { link.Run(serving); return nil })
+	running.Go(func() error { core.Follow(ctx, clients.PubSub, uuid.NewString(), c.DrainTimeout); return nil })
 	if probes != nil {
 		running.Go(func() error {
 			return c.probe(ctx, serving, c.DrainTimeout, probes, httpapi.Config{Outages: func() (list []error) {
