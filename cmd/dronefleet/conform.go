@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/dronelink"
+	"github.com/dronefleet/dronefleet/adapters/mqttlink"
 	"github.com/dronefleet/dronefleet/domain"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/cli"
@@ -28,7 +29,7 @@ import (
 )
 
 type conformCommand struct {
-	Drone conformDroneCommand `cmd:"" help:"Play the fleet's side to a drone, over Pub/Sub or the drone link: missions, late and repeated commands, a revocation, a restart."`
+	Drone conformDroneCommand `cmd:"" help:"Play the fleet's side to a drone, over Pub/Sub, the drone link or an MQTT broker: missions, late and repeated commands, a revocation, a restart."`
 
 	Optimizer conformOptimizerCommand `cmd:"" help:"Give an optimizer a fleet with orders that need care, and judge its decisions."`
 	Hospital  conformHospitalCommand  `cmd:"" help:"Take the orders of a hospital's program, over HTTP and Pub/Sub, and judge them."`
@@ -75,6 +76,9 @@ type conformDroneCommand struct {
 	Pubsub         string        `help:"Address of the embedded Pub/Sub that the drone connects to." default:"127.0.0.1:8085" check:"listen on loopback"`
 	PubsubHost     string        `help:"Use the Pub/Sub emulator at this address instead of an embedded one." env:"PUBSUB_EMULATOR_HOST" placeholder:"HOST:PORT" check:"address"`
 	Link           string        `help:"Speak over the drone link, gRPC or WebSocket, at this address, instead of over Pub/Sub." placeholder:"HOST:PORT" check:"listen on loopback"`
+	Broker         string        `help:"Speak over this MQTT broker, which must speak MQTT 5: mqtt://HOST:PORT, or mqtts:// for TLS with a certificate that this machine trusts." placeholder:"URL"`
+	User           string        `help:"User name at the broker; it needs the rights of a gateway." placeholder:"NAME"`
+	PasswordFile   string        `help:"File with the password of user." placeholder:"FILE" type:"path" name:"password-file"`
 	Project        string        `help:"Project of the topics." default:"dronefleet" env:"GOOGLE_CLOUD_PROJECT" check:"id"`
 	RestartCommand string        `help:"Shell command that restarts the drone's program in flight, and returns. Without it a person is asked at the terminal." placeholder:"COMMAND"`
 	Speed          float64       `help:"How fast the time of a simulated drone runs, in seconds per second. Above 1 its clock is not judged." default:"1" check:"min 1 max 100"`
@@ -83,10 +87,30 @@ type conformDroneCommand struct {
 
 // Run examines the drone, prints the results, and fails if a rule was broken.
 func (c *conformDroneCommand) Run(ctx context.Context) error {
-	if c.Link != "" {
+	switch {
+	case c.Link != "":
 		return c.overLink(ctx)
+	case c.Broker != "":
+		return c.overMQTT(ctx)
 	}
 	return c.overPubSub(ctx)
+}
+
+func (c *conformDroneCommand) overMQTT(ctx context.Context) (err error) {
+	cfg := mqttlink.Config{User: c.User}
+	if cfg.Broker, err = mqttlink.ParseBroker(c.Broker); err != nil {
+		return fmt.Errorf("--broker %w", err)
+	}
+	if cfg.Password, err = mqttlink.ReadPassword(c.PasswordFile); err != nil {
+		return fmt.Errorf("--password-file: %w", err)
+	}
+	line, err := conform.OpenMQTT(ctx, cfg, domain.DroneID(c.ID), c.Speed, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer line.Close()
+	fmt.Fprintf(c.progress(), "Let the drone publish its reports to fleet/%[1]s/telemetry, and read fleet/%[1]s/missions and fleet/%[1]s/answers.\n", c.ID)
+	return c.examine(ctx, line, conform.DroneConfig{OwnOnly: true})
 }
 
 func (c *conformDroneCommand) overLink(ctx context.Context) (err error) {
@@ -192,5 +216,17 @@ var subscriptionName = regexp.MustCompile(`^[A-Za-z0-9_.~+%-]{1,128}$`)
 func (c *conformDroneCommand) Check(r *config.Refuser) {
 	if !subscriptionName.MatchString(c.ID) {
 		r.Refuse("id", "%q cannot end the name of a subscription of Pub/Sub; give letters, digits and any of -_.~+%%", c.ID)
+	}
+	if c.Broker == "" {
+		return
+	}
+	if _, err := mqttlink.ParseBroker(c.Broker); err != nil {
+		r.Refuse("broker", "%s", err)
+	}
+	if c.Link != "" {
+		r.Refuse("broker", "and link are both given; examine the drone over one of them")
+	}
+	if strings.Contains(c.ID, "+") {
+		r.Refuse("id", "%q cannot be part of a topic of MQTT; give an id without +", c.ID)
 	}
 }

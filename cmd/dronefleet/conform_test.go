@@ -84,6 +84,10 @@ func TestConform_RefusesInOneLine(t *testing.T) {
 	t.Parallel()
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"id (flag --id)", "subscription"}, "conform", "drone", "--id=a b")
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"--id"}, "conform", "drone")
+	dronefleet.Refuses(t, connect.Config{}, 2, []string{"broker", "mqtts://"}, "conform", "drone", "--id=a", "--broker=http://localhost")
+	dronefleet.Refuses(t, connect.Config{}, 2, []string{"broker", "one of them"}, "conform", "drone", "--id=a", "--broker=mqtt://localhost", "--link=127.0.0.1:0")
+	dronefleet.Refuses(t, connect.Config{}, 2, []string{"id", "MQTT"}, "conform", "drone", "--id=a+b", "--broker=mqtt://localhost")
+	dronefleet.Refuses(t, connect.Config{}, 1, []string{"127.0.0.1:1", "refused"}, "conform", "drone", "--id=a", "--broker=mqtt://127.0.0.1:1")
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"pubsub (flag --pubsub)", "loopback"}, "conform", "drone", "--id=a", "--pubsub=0.0.0.0:1")
 }
 

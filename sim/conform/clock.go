@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -53,6 +54,20 @@ func (d *droneTime) meet(data []byte, attrs map[string]string) {
 // second is a second of the fleet's time, as a timer of the machine.
 func (d *droneTime) second() *time.Timer {
 	return time.NewTimer(time.Duration(float64(time.Second) / d.speed))
+}
+
+// next waits about a second for a message.
+func (d *droneTime) next(ctx context.Context, messages <-chan Message) (Message, bool, error) {
+	second := d.second()
+	defer second.Stop()
+	select {
+	case m := <-messages:
+		return m, true, nil
+	case <-second.C:
+		return Message{}, false, nil
+	case <-ctx.Done():
+		return Message{}, false, ctx.Err()
+	}
 }
 
 // Slack is what DroneConfig.Slack should be for a speed: a quarter of a second of the machine's

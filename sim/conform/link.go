@@ -131,11 +131,16 @@ func (l *Link) Publish(context.Context, domain.DroneID, dronelink.Report) (drone
 func (l *Link) Stand(m *domain.Mission, reached int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mission, l.reached = nil, 0
-	if m != nil {
-		copied := *m
-		l.mission, l.reached = &copied, reached
+	l.mission, l.reached = copied(m), reached
+}
+
+// copied is a mission that does not change; nil for none.
+func copied(m *domain.Mission) *domain.Mission {
+	if m == nil {
+		return nil
 	}
+	c := *m
+	return &c
 }
 
 func (l *Link) connected() *linkSession {
@@ -155,16 +160,7 @@ func (l *Link) Send(_ context.Context, c domain.Command) error {
 
 // Next implements Line.
 func (l *Link) Next(ctx context.Context) (Message, bool, error) {
-	second := l.second()
-	defer second.Stop()
-	select {
-	case m := <-l.messages:
-		return m, true, nil
-	case <-second.C:
-		return Message{}, false, nil
-	case <-ctx.Done():
-		return Message{}, false, ctx.Err()
-	}
+	return l.next(ctx, l.messages)
 }
 
 // linkQueue is how many messages wait for a drone that does not read.
