@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -219,22 +222,27 @@ func (p *program) listen(stream grpc.BidiStreamingClient[pb.DroneMessage, pb.Gat
 		if err != nil {
 			return
 		}
-		command, reached := m.GetCommand(), 0
-		if resume := m.GetResume(); resume.GetMission() != nil {
-			expires := timestamppb.New(time.Now().Add(24 * time.Hour)) // a resume does not expire
-			command, reached = &pb.MissionCommand{Mission: resume.GetMission(), ExpiresAt: expires}, int(resume.GetCompletedStops())
-		}
-		if command == nil {
-			continue
-		}
-		data, err := proto.Marshal(command)
-		if err != nil {
-			return
-		}
-		if c, err := wire.DecodeCommand(data, map[string]string{wire.AttrContentType: "application/protobuf"}); err == nil {
-			c.Mission.ReachedStops = reached
-			p.commands <- c
-		}
+		p.take(m)
+	}
+}
+
+// take takes a message of the fleet as a command, if it is one or has a mission to resume.
+func (p *program) take(m *pb.GatewayMessage) {
+	command, reached := m.GetCommand(), 0
+	if resume := m.GetResume(); resume.GetMission() != nil {
+		expires := timestamppb.New(time.Now().Add(24 * time.Hour)) // a resume does not expire
+		command, reached = &pb.MissionCommand{Mission: resume.GetMission(), ExpiresAt: expires}, int(resume.GetCompletedStops())
+	}
+	if command == nil {
+		return
+	}
+	data, err := proto.Marshal(command)
+	if err != nil {
+		return
+	}
+	if c, err := wire.DecodeCommand(data, map[string]string{wire.AttrContentType: "application/protobuf"}); err == nil {
+		c.Mission.ReachedStops = reached
+		p.commands <- c
 	}
 }
 
@@ -260,4 +268,72 @@ func dial(t *testing.T, addr, directory string) pb.DroneLinkClient {
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // its stream has ended
 	return pb.NewDroneLinkClient(conn)
+}
+
+// F-DOC-11: examples/drone.go flies over the link, gives up its session when it has connected again,
+// and goes on with its mission.
+func TestExample_FliesOverTheLink(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "drone")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/drone.go").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := conform.OpenLink(listener, maker, 1, emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-home=45.7440,4.8740", "-link="+listener.Addr().String(), "-ca="+filepath.Join(line.Directory, "ca.crt"), string(maker))
+	cmd.Env = []string{"DRONE_KEY=" + line.Token}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		if err := line.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	reported := func(what string, is func(domain.Telemetry) bool) {
+		t.Helper()
+		emutest.Eventually(t, what, func() error {
+			m, ok, err := line.Next(t.Context())
+			if err != nil || !ok {
+				return errors.Join(errors.New("no report"), err)
+			}
+			r, err := wire.DecodeTelemetry(m.Data, m.Attributes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !is(r) {
+				return fmt.Errorf("%+v", r)
+			}
+			return nil
+		})
+	}
+	reported("idle", func(r domain.Telemetry) bool { return r.Status == domain.DroneIdle && r.MissionID == "" })
+	home := domain.Position{Lat: 45.7440, Lon: 4.8740}
+	m := domain.Mission{ID: "M-1", DroneID: maker, Status: domain.MissionActive, Route: []domain.Waypoint{{Type: domain.WaypointDepotReturn, Position: home}}}
+	if err := line.Send(t.Context(), domain.Command{Mission: m, ExpiresAt: time.Now().Add(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	reported("named", func(r domain.Telemetry) bool { return r.MissionID == "M-1" })
+	other, err := dial(t, listener.Addr().String(), line.Directory).Fly(t.Context())
+	if err == nil {
+		err = other.Send(&pb.DroneMessage{Message: &pb.DroneMessage_Hello{Hello: &pb.DroneHello{DroneId: string(maker)}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil { // until the drone has connected again
+		_, err = other.Recv()
+	}
+	reported("completed", func(r domain.Telemetry) bool {
+		return r.MissionID == "M-1" && r.CompletedStops != nil && *r.CompletedStops == 1
+	})
+	reported("idle again", func(r domain.Telemetry) bool { return r.Status == domain.DroneIdle && r.MissionID == "" })
 }
