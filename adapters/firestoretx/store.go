@@ -41,6 +41,9 @@ type Config struct {
 	// need it that write more events a second than one index on their time can take; see
 	// docs/auditing.md. Default 0: no such field.
 	EventShards int
+	// WebhookKeys, of 32 bytes each, seal the secrets of webhooks: the first seals, all open. By
+	// default they are stored as they are.
+	WebhookKeys [][]byte
 	// Owed, if set, is called after each commit with every mission that now owes its
 	// drone a message, with the context of the operation. It must not block.
 	Owed func(context.Context, domain.Mission)
@@ -69,6 +72,7 @@ type Store struct {
 	counters   lock.FenceReader // nil: here
 	retention  domain.Retention
 	shards     int // of events; 0 for none
+	sealer     sealer
 	owed       func(context.Context, domain.Mission)
 	conflicted func(context.Context)
 
@@ -84,7 +88,7 @@ type Store struct {
 func New(client *firestore.Client, cfg Config) *Store {
 	limits := cfg.Limits.WithDefaults()
 	s := &Store{
-		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
+		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, shards: cfg.EventShards, sealer: cfg.WebhookKeys, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
 		drone: policy.DronePolicy{Limits: limits, PlanUnregistered: cfg.PlanUnregistered}, order: policy.OrderPolicy{Limits: limits},
 		assignment: policy.MissionAssignmentPolicy{Limits: limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered},
 	}

@@ -128,7 +128,7 @@ func (s *Store) changeWebhook(ctx context.Context, id string, c Change,
 		}
 		if in.snaps[1].Exists() {
 			var err error
-			if secrets, err = webhookSecretsCodec.decode(in.snaps[1]); err != nil {
+			if secrets, err = s.openSecrets(in.snaps[1]); err != nil {
 				return done, nil, err
 			}
 		}
@@ -141,7 +141,11 @@ func (s *Store) changeWebhook(ctx context.Context, id string, c Change,
 			if err := put(t, webhookRef, webhookCodec, was, *after, before != nil); err != nil || replaced == nil {
 				return err
 			}
-			return t.Set(secretsRef, webhookSecretsCodec.encode(*replaced))
+			kept, err := s.sealer.seal(domain.WebhookID(id), *replaced)
+			if err != nil {
+				return err
+			}
+			return t.Set(secretsRef, webhookSecretsCodec.encode(kept))
 		}, err
 	}, webhookRef, secretsRef)
 }
@@ -172,7 +176,16 @@ func (s *Store) Webhook(ctx context.Context, id domain.WebhookID) (domain.Webhoo
 //
 // Cost: 1 RPC, 1 read.
 func (s *Store) WebhookSecrets(ctx context.Context, id domain.WebhookID) (domain.WebhookSecrets, error) {
-	return one(ctx, s.doc(WebhookSecrets, string(id)), webhookSecretsCodec.decode)
+	return one(ctx, s.doc(WebhookSecrets, string(id)), s.openSecrets)
+}
+
+// openSecrets reads the secrets of a webhook from their document.
+func (s *Store) openSecrets(snap *firestore.DocumentSnapshot) (domain.WebhookSecrets, error) {
+	secrets, err := webhookSecretsCodec.decode(snap)
+	if err != nil {
+		return secrets, err
+	}
+	return s.sealer.open(domain.WebhookID(snap.Ref.ID), secrets)
 }
 
 // seenAt is the field of the cursor.

@@ -63,6 +63,8 @@ type Config struct {
 	PlanUnregistered bool
 	// WebhookNetworks are addresses that are not public and to which webhooks may be sent.
 	WebhookNetworks []webhooks.Network
+	// WebhookKeys are those of firestoretx.Config.
+	WebhookKeys [][]byte
 	// Tracing receives the spans; default none. Worker has the share for telemetry.
 	Tracing trace.TracerProvider
 }
@@ -121,7 +123,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		Warning: func(ctx context.Context, req domain.OrderRequest) string { return m.Reach.Warning(ctx, req) },
 		Limits:  m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
-		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards, Retention: cfg.Retention,
+		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards, Retention: cfg.Retention, WebhookKeys: cfg.WebhookKeys,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {
 			c.Meter.PickedUpAgain.Inc()
 			log.ErrorContext(ctx, "parcel picked up again", slog.String("order_id", string(order)))

@@ -26,6 +26,8 @@ type desk struct {
 	cli.Keeping
 	JSON bool   `help:"Print JSON." name:"json"`
 	By   string `help:"Who asks, for the audit of changes, in at most 128 characters; default this machine's user." placeholder:"NAME"`
+
+	sealingKeys [][]byte // of webhooks' secrets
 }
 
 // Check implements config.Checker.
@@ -74,8 +76,8 @@ func (c *desk) withLocks(ctx context.Context, where cli.Locks, f func(*operator.
 	}
 	d := &operator.Desk{
 		Commands: operator.Commands{
-			Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now, Retention: c.Retention}), Locks: locks, PubSub: clients.PubSub,
-			Patience: operator.ServicePatience, By: c.By,
+			Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now, Retention: c.Retention, WebhookKeys: c.sealingKeys}), Locks: locks,
+			PubSub: clients.PubSub, Patience: operator.ServicePatience, By: c.By,
 		},
 		Now: clock.Now, Out: cli.Stdout, JSON: c.JSON,
 	}

@@ -42,6 +42,7 @@ type serveCommand struct {
 	WebhookNetworks    []webhooks.Network `help:"Private networks to which webhooks may be sent, such as 10.20.0.0/16; all others must be public. See docs/webhooks.md." placeholder:"NETWORK"`
 	Format             wire.Format        `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
 	HTTPAddr           string             `help:"Address of the HTTP API; \"\" or off for none." default:"127.0.0.1:8080" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	webhookKeys
 	access
 	baseMap
 }
@@ -103,7 +104,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		PlanUnregistered: c.UnregisteredDrones == "plan",
 		// A tolerance of 0 would stand for the default.
 		Limits: policy.Limits{TurnTime: c.TurnTime, StopToleranceMetres: max(c.StopTolerance, 1e-6)}, CycleInterval: c.CycleInterval,
-		WebhookNetworks: c.WebhookNetworks,
+		WebhookNetworks: c.WebhookNetworks, WebhookKeys: c.sealing(),
 	}, log)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
 type webhooksCommand struct {
@@ -20,6 +21,18 @@ type webhooksCommand struct {
 	Test       webhooksTest       `cmd:"" help:"Send a test message to a webhook from this machine."`
 	Deliveries webhooksDeliveries `cmd:"" help:"List messages to webhooks."`
 	Replay     webhooksReplay     `cmd:"" help:"Send the dead letters of a webhook again."`
+}
+
+// webhookKeys holds the flag of commands that read or write the secrets of webhooks.
+type webhookKeys struct {
+	WebhookKey []identity.SessionKey `help:"Keys that seal webhooks' secrets in Firestore, 32 bytes in base64 each; the first one seals, all open. Without one, whoever reads the database can read them. Give State Managers and operators the same." placeholder:"KEY" name:"webhook-key" env:"WEBHOOK_KEY" secret:""`
+}
+
+func (k webhookKeys) sealing() (keys [][]byte) {
+	for _, key := range k.WebhookKey {
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 type webhooksList struct{ placesList }
@@ -35,10 +48,14 @@ func (c *webhooksList) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return c.on(d).ListWebhooks(ctx, c.page.page()) })
 }
 
-type webhooksApply struct{ registryFile }
+type webhooksApply struct {
+	registryFile
+	webhookKeys
+}
 
 // Run applies the webhooks of a file.
 func (c *webhooksApply) Run(ctx context.Context) error {
+	c.sealingKeys = c.sealing()
 	list, err := readPlaces(ctx, c.File, placefile.Webhooks)
 	if err != nil {
 		return err
@@ -59,10 +76,14 @@ func (c *placesChange) runWithSecrets(ctx context.Context, do func(operator.Comm
 	})
 }
 
-type webhooksRotate struct{ placesDelete }
+type webhooksRotate struct {
+	placesDelete
+	webhookKeys
+}
 
 // Run replaces a secret.
 func (c *webhooksRotate) Run(ctx context.Context) error {
+	c.sealingKeys = c.sealing()
 	return c.runWithSecrets(ctx, func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, operator.NewSecrets, error) {
 		return commands.RotateWebhook(ctx, domain.WebhookID(c.ID), c.Reason, dryRun)
 	})
@@ -90,6 +111,7 @@ func (c *webhooksReplay) Run(ctx context.Context) error {
 
 type webhooksTest struct {
 	desk
+	webhookKeys
 	ID              string             `arg:"" help:"Its id."`
 	WebhookNetworks []webhooks.Network `help:"Private networks to which webhooks may be sent, as of serve." placeholder:"NETWORK"`
 }
@@ -102,6 +124,7 @@ func (c *webhooksTest) Check(r *config.Refuser) {
 
 // Run sends a test message.
 func (c *webhooksTest) Run(ctx context.Context) error {
+	c.sealingKeys = c.sealing()
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
 		client := webhooks.NewClient(c.WebhookNetworks)
 		defer client.Close()
