@@ -226,6 +226,9 @@ func MainWith(grammar any, description string, statuses Statuses) {
 	if err != nil {
 		fail(name, err, statuses.Failed)
 	}
+	if completed(parser) {
+		return
+	}
 	command, err := parser.Parse(os.Args[1:])
 	for _, warning := range parser.Misspelled() {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, warning)

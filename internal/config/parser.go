@@ -67,6 +67,18 @@ func New(grammar any, options ...kong.Option) (*Parser, error) {
 	return p, err
 }
 
+// Model is the program with its commands and flags.
+func (p *Parser) Model() *kong.Node { return p.kong.Model.Node }
+
+// Choices lists the values that a flag accepts; nil if they are not listed.
+func (p *Parser) Choices(flag *kong.Flag) []string {
+	s := p.settings[flag]
+	if s == nil {
+		return nil
+	}
+	return s.rule.choices
+}
+
 // visitNodes calls f with the program and each of its commands.
 func (p *Parser) visitNodes(f func(*kong.Node) error) error {
 	return kong.Visit(p.kong.Model.Node, func(v kong.Visitable, next kong.Next) error {

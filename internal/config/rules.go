@@ -21,6 +21,7 @@ type rule struct {
 	// violated says what is wrong with a value and what to give instead; empty if
 	// nothing is wrong. Nil accepts every value.
 	violated func(reflect.Value) string
+	choices  []string // all of them, if they are listed
 }
 
 // parseRule parses the tag check of a flag. It is one of:
@@ -94,7 +95,7 @@ func CheckLoopback(v string) error {
 // oneOf accepts the values of an enumeration.
 func oneOf(values []string) rule {
 	accepts := OneOf(values)
-	return rule{accepts: accepts, violated: func(v reflect.Value) string {
+	return rule{accepts: accepts, choices: values, violated: func(v reflect.Value) string {
 		if slices.Contains(values, fmt.Sprint(v.Interface())) {
 			return ""
 		}
