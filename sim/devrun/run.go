@@ -69,7 +69,7 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	}
 	faults := fault.New(cfg.Seed)
 	run := &devRun{
-		cfg: cfg, api: api, clock: clock, faults: faults, began: began, simBegan: clock.Now(),
+		cfg: cfg, api: api, linkAt: linkAt, clock: clock, faults: faults, began: began, simBegan: clock.Now(),
 		console: &console{out: cfg.Out, terminal: cfg.Terminal}, failed: make(chan struct{}), failures: map[string]int{}, deaths: make(chan chan struct{}),
 	}
 	run.console.failed = func(err error) { run.fail(&mutedError{err}) }
@@ -124,10 +124,14 @@ func (run *devRun) startServers() (servers, error) {
 
 // httpHint says where clients of HTTP/1 can go that try to publish at the embedded Pub/Sub.
 func (run *devRun) httpHint() string {
-	if run.api == nil {
-		return ""
+	var hints []string
+	if run.api != nil {
+		hints = append(hints, "Orders and the rest of the HTTP API are at "+run.api.URL()+"/api/v1/.")
 	}
-	return "Orders and the rest of the HTTP API are at " + run.api.URL() + "/api/v1/."
+	if run.linkAt != nil {
+		hints = append(hints, "Drones connect to the drone link at "+run.linkAt.Addr().String()+".")
+	}
+	return strings.Join(hints, " ")
 }
 
 // Unserved names the flag that keeps an embedded server from starting: that of its
@@ -146,6 +150,7 @@ type devRun struct {
 	servers  servers
 	faults   *fault.Injector   // of Firestore
 	api      *httpapi.Listener // nil for none
+	linkAt   net.Listener      // of the drone link; nil for none
 	keys     []string          // of the API, in the order of demoRoles
 	console  *console
 	began    time.Time
