@@ -83,7 +83,7 @@ var libraryVariables = []string{"GOMEMLIMIT", "OTEL_EXPORTER_OTLP_ENDPOINT", "OT
 func environmentOf(t testing.TB) map[string]map[string]bool {
 	t.Helper()
 	known := map[string]map[string]bool{}
-	for _, command := range []string{"statemanager serve", "optimizer run", "optimizer once"} {
+	for _, command := range []string{"statemanager serve", "optimizer run", "optimizer once", "gateway link"} {
 		words := strings.Fields(command)
 		var out bytes.Buffer
 		cmd := exec.Command(clitest.Program(words[0]).Path(t), words[1], "--help")

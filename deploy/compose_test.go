@@ -76,6 +76,9 @@ func composeProblems(t *testing.T, known map[string]started, text string) []stri
 			}
 		}
 		if s.Build == nil {
+			if _, digest, _ := strings.Cut(s.Image, "@"); !imageDigest.MatchString(digest) && !slices.Contains(s.Profiles, "google") {
+				complain("%s: is the image %s, which somebody can replace; name its digest", name, s.Image)
+			}
 			continue
 		}
 		if _, err := file.stage(s.Build.Target); err != nil || s.Build.Context != ".." || s.Build.Dockerfile != "deploy/Dockerfile" {
@@ -180,6 +183,7 @@ func TestCompose_DescribesAFleet(t *testing.T) {
 	}
 	// Each mistake is found.
 	for _, m := range []struct{ old, mistake, found string }{
+		{"prometheus:v2.55.1@sha256:", "prometheus:v2.55.1@sha1:", "prometheus: is the image prom/prometheus"},
 		{"target: gateway", "target: gatewy", "gateway: is built from"},
 		{"command: [run]", "command: [rnu]", "optimizer: cannot start"},
 		{"DRONEFLEET_HTTP_HOSTS: gateway", "DRONEFLEET_HTTP_HOST: gateway", "gateway: cannot start: it does not know"},

@@ -26,6 +26,9 @@ import (
 
 const manifests = "k8s/base"
 
+// manifestFolders hold the manifests; the second is for overlays that want gateways.
+var manifestFolders = []string{manifests, "k8s/gateway"}
+
 // cluster is what the manifests describe.
 type cluster struct {
 	objects     []object
@@ -49,7 +52,7 @@ func readCluster(files tfmodule.Files) (*cluster, error) {
 		monitoring: map[string]podMonitoring{}, policies: map[string]networkPolicy{},
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if path.Dir(name) != manifests {
+		if !slices.Contains(manifestFolders, path.Dir(name)) {
 			continue
 		}
 		if path.Base(name) == "kustomization.yaml" {
@@ -57,7 +60,7 @@ func readCluster(files tfmodule.Files) (*cluster, error) {
 			if err := yaml.Unmarshal(files[name], &k); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			c.files = k.Resources
+			c.files = append(c.files, k.Resources...)
 			continue
 		}
 		if err := c.readFile(files[name]); err != nil {
@@ -142,18 +145,19 @@ func clusterProblems(files tfmodule.Files, w *world) []string {
 	}
 	var names []string
 	for name := range files {
-		if path.Dir(name) == manifests && path.Base(name) != "kustomization.yaml" {
+		if slices.Contains(manifestFolders, path.Dir(name)) && path.Base(name) != "kustomization.yaml" {
 			names = append(names, path.Base(name))
 		}
 	}
 	found := compare("manifest in kustomization.yaml", names, c.files)
-	found = append(found, compare("deployment", []string{"statemanager", "optimizer"}, slices.Collect(maps.Keys(c.deployments)))...)
+	found = append(found, compare("deployment", []string{"statemanager", "optimizer", "gateway"}, slices.Collect(maps.Keys(c.deployments)))...)
 	for _, name := range slices.Sorted(maps.Keys(c.deployments)) {
 		d := c.deployments[name]
 		found = append(found, checkPod(name, d)...)
 		found = append(found, checkProbes(name, d)...)
 		found = append(found, checkNeighbours(name, d, c)...)
 		found = append(found, checkStart(name, d, c, w)...)
+		found = append(found, checkFiles(name, d)...)
 	}
 	found = append(found, checkAutoscaler(c, w)...)
 	return append(found, checkPolicies(c)...)
@@ -225,8 +229,32 @@ func checkProbes(name string, d deployment) []string {
 	return found
 }
 
+// checkFiles looks for the file of each variable that names one among the pod's secrets, which the
+// pod's user must be able to read.
+func checkFiles(name string, d deployment) []string {
+	var found []string
+	complain := complaints(&found, "deployment "+name)
+	pod := d.Spec.Template.Spec
+	secrets := map[string]bool{}
+	for _, v := range pod.Volumes {
+		secrets[v.Name] = v.Secret.SecretName != ""
+		complain(v.Secret.DefaultMode != 0o440 || pod.SecurityContext.FSGroup != pod.SecurityContext.RunAsGroup, "cannot read volume "+v.Name+", or others can")
+	}
+	for _, c := range pod.Containers {
+		folders := map[string]bool{}
+		for _, m := range c.VolumeMounts {
+			folders[m.MountPath] = true
+			complain(!secrets[m.Name] || !m.ReadOnly, "mounts "+m.Name+", which is no secret, or may write it")
+		}
+		for _, e := range c.Env {
+			complain(strings.HasPrefix(e.Value, "/") && !folders[path.Dir(e.Value)], "has no file "+e.Value+" of "+e.Name)
+		}
+	}
+	return found
+}
+
 // jobs are the names under which alerts know what is scraped.
-var jobs = map[string]string{"statemanager": "dronefleet-statemanager", "optimizer": "dronefleet-optimizer"}
+var jobs = map[string]string{"statemanager": "dronefleet-statemanager", "optimizer": "dronefleet-optimizer", "gateway": "dronefleet-gateway"}
 
 // checkNeighbours checks the objects that belong to a deployment.
 func checkNeighbours(name string, d deployment, c *cluster) []string {
@@ -256,6 +284,11 @@ func checkNeighbours(name string, d deployment, c *cluster) []string {
 	complain(!selects(c.policies["dronefleet"].Spec.PodSelector.MatchLabels), "is under no network policy that lets it work")
 	if service, ok := c.services[name]; ok {
 		complain(!selects(service.Spec.Selector), "is not behind its service")
+		for _, p := range service.Spec.Ports {
+			complain(!slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c container) bool { return c.port(p.TargetPort) != 0 }), "has no port "+p.TargetPort+", which its service calls")
+		}
+		outside := slices.ContainsFunc(c.policies[name].Spec.Ingress, func(i ingress) bool { return slices.Contains(i.Ports, policyPort{Port: "link"}) })
+		complain(service.Spec.Type == "LoadBalancer" && !outside, "is not reached through its service: no network policy lets callers in")
 	}
 	return found
 }
@@ -287,12 +320,10 @@ func checkStart(name string, d deployment, c *cluster, w *world) []string {
 	config, err := w.start(container.Image, container.Args, environment)
 	complain(err != nil, fmt.Sprintf("cannot start: %v", err))
 	grace := time.Duration(d.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
-	complain(name == "statemanager" && err == nil && endsAfter(config) >= grace, "is killed before it has settled what it holds")
-	ports := map[string]int{}
+	complain(name != "optimizer" && err == nil && endsAfter(name, config) >= grace, "is killed before it has settled what it holds")
 	for _, p := range container.Ports {
-		ports[p.Name] = p.ContainerPort
+		complain(!strings.Contains(config, p.Name+"-addr: :"+strconv.Itoa(p.ContainerPort)), "does not listen where its port "+p.Name+" is")
 	}
-	complain(!strings.Contains(config, "http-addr: :"+strconv.Itoa(ports["http"])), "does not listen where its port http is")
 	var api struct {
 		Metrics string   `yaml:"metrics-access"`
 		Hosts   []string `yaml:"http-hosts"`
@@ -300,7 +331,10 @@ func checkStart(name string, d deployment, c *cluster, w *world) []string {
 	complain(yaml.Unmarshal([]byte(config), &api) != nil, "has settings that cannot be read")
 	_, scraped := c.monitoring["dronefleet-"+name]
 	complain(scraped && api.Metrics != "open", "keeps its metrics from the collector")
-	for service := range c.services {
+	for service, s := range c.services {
+		if s.Spec.Ports[0].TargetPort != "http" {
+			continue
+		}
 		for _, host := range []string{service, service + ".dronefleet", service + ".dronefleet.svc", service + ".dronefleet.svc.cluster.local"} {
 			complain(service == name && !slices.Contains(api.Hosts, host), "refuses callers of its service "+host)
 		}
@@ -368,6 +402,17 @@ func TestKubernetes_MistakesAreFound(t *testing.T) {
 	longtest.Only(t, "starts the binaries many times")
 	w, files := newWorld(t), deployFiles(t)
 	for _, m := range []struct{ file, right, wrong, says string }{
+		{"../gateway/gateway.yaml", "args: [link]", "args: [links]", "starts gateway with [links]"},
+		{"../gateway/gateway.yaml", `value: ":8443"`, `value: ":8444"`, "does not listen where its port link is"},
+		{"../gateway/gateway.yaml", "/etc/gateway/tls.key", "/etc/gatewy/tls.key", "has no file /etc/gatewy/tls.key"},
+		{"../gateway/gateway.yaml", "DRONEFLEET_TLS_KEY", "DRONEFLEET_CLIENT_CERT", "sets DRONEFLEET_CLIENT_CERT"},
+		{"../gateway/gateway.yaml", "terminationGracePeriodSeconds: 40", "terminationGracePeriodSeconds: 20", "killed before"},
+		{"../gateway/gateway.yaml", "fsGroup: 65532", "fsGroup: 1000", "cannot read volume certificate"},
+		{"../gateway/gateway.yaml", "name: drones\n              mountPath", "name: dones\n              mountPath", "mounts dones"},
+		{"../gateway/service.yaml", "targetPort: link", "targetPort: links", "has no port links"},
+		{"../gateway/service.yaml", "- port: link", "- port: http", "no network policy lets callers in"},
+		{"../gateway/identity.yaml", "gateway@my-project", "gate@my-project", "which Terraform does not make"},
+		{"../gateway/kustomization.yaml", "  - identity.yaml\n", "", "identity.yaml is missing"},
 		{"statemanager.yaml", "args: [serve]", "args: [server]", "starts statemanager with [server]"},
 		{"statemanager.yaml", "args: [serve]", "args: [serve, --shards=2]", "cannot start"},
 		{"statemanager.yaml", "HTTP_ADDR", "HTTP_ADDRESS", "sets HTTP_ADDRESS"},
@@ -399,7 +444,7 @@ func TestKubernetes_MistakesAreFound(t *testing.T) {
 		{"networkpolicy.yaml", "kubernetes.io/metadata.name: kube-system", "kubernetes.io/metadata.name: kube-dns", "for no name by UDP"},
 		{"kustomization.yaml", "  - networkpolicy.yaml\n", "", "networkpolicy.yaml is missing"},
 	} {
-		name := manifests + "/" + m.file
+		name := path.Join(manifests, m.file)
 		if !strings.Contains(string(files[name]), m.right) {
 			t.Errorf("%s does not hold %q any more", name, m.right)
 			continue
@@ -412,36 +457,42 @@ func TestKubernetes_MistakesAreFound(t *testing.T) {
 	}
 }
 
-// The example overlay sets project and images everywhere, and kustomize applies it.
+// The example overlay sets project and images everywhere, and kustomize applies it, with gateways
+// or without.
 func TestKubernetes_ExampleOverlay(t *testing.T) {
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
 		t.Skip("kubectl is not installed")
 	}
-	// Another project than the one the base happens to name.
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("k8s")); err != nil {
-		t.Fatal(err)
-	}
-	overlay := filepath.Join(dir, "overlays/example/kustomization.yaml")
-	text, err := os.ReadFile(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(overlay, bytes.ReplaceAll(text, []byte("my-project"), []byte("another-one")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", filepath.Dir(overlay))
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("kubectl kustomize: %v\n%s", err, stderr.String())
-	}
-	if strings.Contains(string(out), "my-project") {
-		t.Error("the overlay leaves the project of the base somewhere")
-	}
-	if n := len(regexp.MustCompile(`(?m)^ +image: \S+-docker\.pkg\.dev/another-one/dronefleet/\w+:\S+$`).FindAll(out, -1)); n != 2 {
-		t.Errorf("%d of 2 images are named", n)
+	for images, more := range map[int]func(string) string{
+		2: func(text string) string { return text },
+		3: strings.NewReplacer("# components:", "components:", "#   - ../../gateway\n", "  - ../../gateway\n").Replace,
+	} {
+		// Another project than the one the base happens to name.
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS("k8s")); err != nil {
+			t.Fatal(err)
+		}
+		overlay := filepath.Join(dir, "overlays/example/kustomization.yaml")
+		text, err := os.ReadFile(overlay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(overlay, []byte(more(strings.ReplaceAll(string(text), "my-project", "another-one"))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", filepath.Dir(overlay))
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("kubectl kustomize: %v\n%s", err, stderr.String())
+		}
+		if strings.Contains(string(out), "my-project") {
+			t.Error("the overlay leaves the project of the base somewhere")
+		}
+		if n := len(regexp.MustCompile(`(?m)^ +image: \S+-docker\.pkg\.dev/another-one/dronefleet/\w+:\S+$`).FindAll(out, -1)); n != images {
+			t.Errorf("%d of %d images are named", n, images)
+		}
 	}
 }

@@ -62,6 +62,7 @@ type podSpec struct {
 		RunAsNonRoot   bool `yaml:"runAsNonRoot"`
 		RunAsUser      int  `yaml:"runAsUser"`
 		RunAsGroup     int  `yaml:"runAsGroup"`
+		FSGroup        int  `yaml:"fsGroup"`
 		SeccompProfile struct {
 			Type string
 		} `yaml:"seccompProfile"`
@@ -73,6 +74,13 @@ type podSpec struct {
 		LabelSelector     selector `yaml:"labelSelector"`
 	} `yaml:"topologySpreadConstraints"`
 	Containers []container
+	Volumes    []struct {
+		Name   string
+		Secret struct {
+			SecretName  string `yaml:"secretName"`
+			DefaultMode int    `yaml:"defaultMode"`
+		}
+	}
 }
 
 type container struct {
@@ -86,6 +94,11 @@ type container struct {
 		Name          string
 		ContainerPort int `yaml:"containerPort"`
 	}
+	VolumeMounts []struct {
+		Name      string
+		MountPath string `yaml:"mountPath"`
+		ReadOnly  bool   `yaml:"readOnly"`
+	} `yaml:"volumeMounts"`
 	StartupProbe    *probe `yaml:"startupProbe"`
 	ReadinessProbe  *probe `yaml:"readinessProbe"`
 	LivenessProbe   *probe `yaml:"livenessProbe"`
@@ -95,6 +108,16 @@ type container struct {
 		ReadOnlyRootFilesystem   bool  `yaml:"readOnlyRootFilesystem"`
 		Capabilities             struct{ Drop []string }
 	} `yaml:"securityContext"`
+}
+
+// port is the number of a port; 0 if there is none of that name.
+func (c container) port(name string) int {
+	for _, p := range c.Ports {
+		if p.Name == name {
+			return p.ContainerPort
+		}
+	}
+	return 0
 }
 
 type probe struct {
@@ -107,6 +130,7 @@ type probe struct {
 type kubeService struct {
 	object `yaml:",inline"`
 	Spec   struct {
+		Type     string
 		Selector map[string]string
 		Ports    []struct {
 			Name       string
@@ -176,12 +200,14 @@ type networkPolicy struct {
 	Spec   struct {
 		PodSelector selector `yaml:"podSelector"`
 		PolicyTypes []string `yaml:"policyTypes"`
-		Ingress     []struct {
-			From  []peer
-			Ports []policyPort
-		}
-		Egress []egress
+		Ingress     []ingress
+		Egress      []egress
 	}
+}
+
+type ingress struct {
+	From  []peer
+	Ports []policyPort
 }
 
 type egress struct {

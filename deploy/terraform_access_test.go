@@ -123,14 +123,17 @@ func is(way map[string]cty.Value, variable, value string) bool {
 	return ok && v.AsString() == value
 }
 
-func scrapedServices(way map[string]cty.Value) []string {
-	switch {
-	case is(way, "runtime", "gke"):
+func scrapedServices(way map[string]cty.Value) (names []string) {
+	if is(way, "runtime", "gke") {
 		return nil
-	case is(way, "optimizer_mode", "job"):
-		return []string{"statemanager"}
 	}
-	return []string{"statemanager", "optimizer"}
+	if names = []string{"statemanager"}; !is(way, "optimizer_mode", "job") {
+		names = append(names, "optimizer")
+	}
+	if hasGateway(way) {
+		names = append(names, "gateway")
+	}
+	return names
 }
 
 // grants lists who may do what, of messages and documents.

@@ -28,6 +28,9 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 	case is(way, "optimizer_mode", "job"):
 		want = map[string][]string{"service statemanager": {"serve"}, "job optimizer": {"once"}}
 	}
+	if hasGateway(way) {
+		want["service gateway"] = []string{"link"}
+	}
 	var found, names []string
 	for _, i := range p.Of(service) {
 		name := "service " + i.Text("name")
@@ -41,7 +44,7 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 		found = append(found, checkService(name, i, template)...)
 		_, signIn := way["sign_in"]
 		signIn = signIn || apiKeys(way) == "require"
-		if i.Attributes["invoker_iam_disabled"].True() != (signIn && i.Text("name") == "statemanager") {
+		if i.Attributes["invoker_iam_disabled"].True() != (signIn && i.Text("name") == "statemanager" || i.Text("name") == "gateway") {
 			found = append(found, name+" is open to callers without Google's credentials, or closed to browsers that sign in")
 		}
 	}
@@ -50,10 +53,12 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 		// takes the place of the other.
 		set := i.Attributes["deletion_protection"]
 		protected := set == cty.NilVal || set.True()
-		switch optimizer := i.Text("name") == "optimizer"; {
-		case protected && optimizer:
+		switch name := i.Text("name"); {
+		case protected && name == "optimizer":
 			found = append(found, "optimizer_mode cannot be changed: Terraform may not delete what runs")
-		case !protected && !optimizer:
+		case protected && name == "gateway":
+			found = append(found, "gateway_image cannot be taken away: Terraform may not delete what runs")
+		case !protected && name == "statemanager":
 			found = append(found, i.Text("name")+" may be deleted")
 		}
 	}
@@ -99,7 +104,7 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, way 
 	if err != nil {
 		found = append(found, fmt.Sprintf("%s cannot start: %v", name, err))
 	}
-	if short == "statemanager" && err == nil && endsAfter(config) >= cloudRunGrace {
+	if short == "statemanager" && err == nil && endsAfter(short, config) >= cloudRunGrace { // a gateway's drones send again what is not acked
 		found = append(found, name+" is killed before it has settled what it holds")
 	}
 	if short == "statemanager" && err == nil {
@@ -108,13 +113,60 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, way 
 	}
 	for _, p := range c.Blocks["ports"] {
 		port, _ := p.Attributes["container_port"].AsBigFloat().Int64()
-		if !strings.Contains(config, fmt.Sprintf("http-addr: :%d", port)) {
+		listens := "http-addr"
+		if short == "gateway" {
+			listens = "link-addr"
+		}
+		if !strings.Contains(config, fmt.Sprintf("%s: :%d", listens, port)) {
 			found = append(found, fmt.Sprintf("%s does not listen on port %d, which Cloud Run calls", name, port))
 		}
+	}
+	if short == "gateway" {
+		found = append(found, checkGateway(template, c, config, way)...)
+		way = nil // a gateway holds no lock
 	}
 	found = append(found, checkLockStore(name, template, c, way)...)
 	if given["GOOGLE_CLOUD_PROJECT"] != testProject {
 		found = append(found, name+" does not know its project")
+	}
+	return found
+}
+
+// hasGateway reports whether a gateway runs on Cloud Run.
+func hasGateway(way map[string]cty.Value) bool {
+	image, given := way["gateway_image"]
+	return given && image.AsString() != ""
+}
+
+// checkGateway looks at what long streams of gRPC need, and at who may open them. F-GW-02, F-GW-07
+func checkGateway(template, c tfmodule.Block, config string, way map[string]cty.Value) []string {
+	var found []string
+	complain := complaints(&found, "service gateway")
+	port, _ := c.Only("ports")
+	complain(port.Text("name") != "h2c", "gets HTTP/1, over which there is no gRPC")
+	complain(template.Text("timeout") != "3600s", "ends streams before Cloud Run must")
+	resources, _ := c.Only("resources")
+	idle := resources.Attributes["cpu_idle"]
+	complain(idle == cty.NilVal || idle.True(), "has its CPU taken away while it sends commands")
+	type settings struct {
+		Drones    int      `yaml:"max-drones"`
+		Keys      bool     `yaml:"drone-keys"`
+		Issuer    string   `yaml:"oidc-issuer"`
+		Audiences []string `yaml:"oidc-audience"`
+		Grants    []string `yaml:"oidc-drone"`
+		Claim     string   `yaml:"oidc-drone-claim"`
+		Metrics   string   `yaml:"metrics-access"`
+	}
+	most, _ := template.Attributes["max_instance_request_concurrency"].AsBigFloat().Int64()
+	want := settings{Drones: int(most), Keys: true, Claim: "sub", Metrics: "local"}
+	if oidc, given := way["gateway_oidc"]; given {
+		want.Issuer, want.Claim = oidc.GetAttr("issuer").AsString(), oidc.GetAttr("drone_claim").AsString()
+		want.Audiences, want.Grants = texts(oidc.GetAttr("audiences")), texts(oidc.GetAttr("drones"))
+	}
+	var got settings
+	complain(yaml.Unmarshal([]byte(config), &got) != nil, "has settings that cannot be read")
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		complain(true, "does not take what the variables say (-variables +taken):\n"+diff)
 	}
 	return found
 }
@@ -245,11 +297,14 @@ func checkTokens(name, config string, way map[string]cty.Value) []string {
 	return nil
 }
 
-// checkSecrets holds the secrets that a container gets to the variable sign_in.
+// checkSecrets holds the secrets that a container gets to the variables that name them.
 func checkSecrets(name string, c tfmodule.Block, way map[string]cty.Value) []string {
 	want := []string{"OTEL_EXPORTER_OTLP_HEADERS collector-headers"}
 	if browsers, given := way["sign_in"]; given {
 		want = append(want, "DRONEFLEET_SESSION_KEY "+browsers.GetAttr("session_key").AsString(), "DRONEFLEET_OIDC_CLIENT_SECRET "+browsers.GetAttr("client_secret").AsString())
+	}
+	if key, given := way["webhook_key_secret"]; given {
+		want = append(want, "DRONEFLEET_WEBHOOK_KEY "+key.AsString())
 	}
 	if password, given := way["lock_password_secret"]; given {
 		want = append(want, connect.LockPassword+" "+password.AsString())
@@ -289,14 +344,17 @@ func checkReaders(p *tfmodule.Plan) []string {
 // https://cloud.google.com/run/docs/container-contract#instance-shutdown
 const cloudRunGrace = 10 * time.Second
 
-// endsAfter is how long after SIGTERM a State Manager of that configuration has
-// ended. F-FLOW-01
-func endsAfter(config string) time.Duration {
+// endsAfter is how long after SIGTERM a State Manager or gateway of that configuration
+// has ended. F-FLOW-01, F-GW-07
+func endsAfter(program, config string) time.Duration {
 	_, rest, _ := strings.Cut(config, "drain-timeout: ")
 	text, _, _ := strings.Cut(rest, " ")
 	drain, err := time.ParseDuration(text)
 	if err != nil {
 		return math.MaxInt64 / 2 // nobody knows when
+	}
+	if program == "gateway" {
+		return shutdown.Gateway(drain).Total()
 	}
 	return shutdown.StateManager(drain).Total()
 }
@@ -324,7 +382,11 @@ func checkService(name string, i tfmodule.Instance, template tfmodule.Block) []s
 	liveness, _ := c.Only("liveness_probe")
 	alive, _ := liveness.Only("http_get")
 	complain(alive.Text("path") != "/healthz", "is not restarted when it hangs, or is restarted in every outage of Firestore")
-	complain(i.Text("ingress") != "INGRESS_TRAFFIC_INTERNAL_ONLY", "is reached from everywhere unless told otherwise")
+	if name == "service gateway" {
+		complain(i.Text("ingress") != "INGRESS_TRAFFIC_ALL", "is out of reach of drones")
+	} else {
+		complain(i.Text("ingress") != "INGRESS_TRAFFIC_INTERNAL_ONLY", "is reached from everywhere unless told otherwise")
+	}
 	return found
 }
 

@@ -91,6 +91,13 @@ func tokens(issuer, audience, viewer, operator string) cty.Value {
 	})
 }
 
+// droneTokens is a value of variable gateway_oidc.
+func droneTokens(issuer, drones, claim string) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"issuer": cty.StringVal(issuer), "audiences": textList("link"), "drones": textList(drones), "drone_claim": cty.StringVal(claim),
+	})
+}
+
 // lockNetwork is a value of variable lock_network.
 var lockNetwork = cty.ObjectVal(map[string]cty.Value{"network": cty.StringVal("fleet"), "subnetwork": cty.StringVal("fleet-paris")})
 
@@ -158,12 +165,18 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run, Identity-Aware Proxy": settings(map[string]cty.Value{
 		"iap": proxied("/projects/1/global/backendServices/2", "email=ann@example.com"), "live_telemetry": cty.False, "trusted_proxies": cty.ListValEmpty(cty.String),
 	}),
-	"Cloud Run, large fleet":      settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8), "require_sender": cty.True}),
+	"Cloud Run, large fleet":      settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8), "require_sender": cty.True, "webhook_key_secret": cty.StringVal("webhook-key")}),
 	"Cloud Run, years of records": settings(map[string]cty.Value{"telemetry_archive": cty.StringVal("archive-1.fleet.telemetry"), "retention": cty.StringVal("events=30y,decisions=30y,orders=1y,cycles=30d")}),
 	"Cloud Run, Enterprise":       settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
 	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
 		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
 	}),
+	"Cloud Run, gateway": settings(map[string]cty.Value{"gateway_image": cty.StringVal("images.example/gateway:v1")}),
+	"Cloud Run, gateway with tokens, locks in Redis": func() map[string]cty.Value {
+		s := settings(withLocks("rediss://10.0.0.3:6378/0?replicas=1"))
+		s["gateway_image"], s["gateway_oidc"] = cty.StringVal("images.example/gateway:v1"), droneTokens("https://accounts.example.com", "vendor=A,B", "drone.id")
+		return s
+	}(),
 	"Cloud Run, locks in Redis": settings(withLocks("rediss://10.0.0.3:6378/0?replicas=1")),
 	"Cloud Run, optimizer job, locks in PostgreSQL": func() map[string]cty.Value {
 		s := settings(withLocks("postgres://fleet@10.0.0.3:5432/locks?sslmode=require"))
@@ -295,6 +308,12 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 			cty.ObjectVal(map[string]cty.Value{"min": cty.NumberIntVal(0), "max": cty.NumberIntVal(2)}),
 			cty.ObjectVal(map[string]cty.Value{"min": cty.NumberIntVal(3), "max": cty.NumberIntVal(2)}),
 		},
+		"gateway_image": {cty.StringVal("a/b"), cty.StringVal("a/b:latest")},
+		"gateway_instances": {
+			cty.ObjectVal(map[string]cty.Value{"min": cty.NumberIntVal(0), "max": cty.NumberIntVal(2)}),
+			cty.ObjectVal(map[string]cty.Value{"min": cty.NumberIntVal(3), "max": cty.NumberIntVal(2)}),
+		},
+		"gateway_oidc":          {droneTokens("https://accounts.example.com", "*", "sub")}, // gateway_image is missing; see below
 		"optimizer_mode":        {cty.StringVal("cron")},
 		"optimizer_instances":   {cty.NumberIntVal(0), cty.NumberFloatVal(1.5)},
 		"optimizer_schedule":    {cty.StringVal("every minute")},
@@ -323,6 +342,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"trusted_proxies":     {textList("proxy.example.com"), textList("10.0.0.0/8/1"), textList("*")},
 		"cors_origins":        {textList("*"), textList("https://board.example.com/"), textList("board.example.com"), textList("https://Board.example.com")},
 		"otlp_endpoint":       {cty.StringVal("collector:4317")},
+		"webhook_key_secret":  {cty.StringVal("projects/p/secrets/s")},
 		"otlp_headers_secret": {cty.StringVal("projects/p/secrets/s")},
 		"gke_namespace":       {cty.StringVal("Fleet")},
 		"lock_url": {
@@ -356,6 +376,12 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		with := map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "*", ""), "sign_in": v}
 		if _, err := m.Evaluate(settings(with), computed); err == nil || !strings.Contains(err.Error(), "sign_in") {
 			t.Errorf("sign_in = %#v is answered with: %v", v, err)
+		}
+	}
+	for _, v := range []cty.Value{droneTokens("http://accounts.example.com", "*", "sub"), droneTokens("https://accounts.example.com", "*", "")} {
+		with := map[string]cty.Value{"gateway_image": cty.StringVal("a/b:v1"), "gateway_oidc": v}
+		if _, err := m.Evaluate(settings(with), computed); err == nil || !strings.Contains(err.Error(), "gateway_oidc") {
+			t.Errorf("gateway_oidc = %#v is answered with: %v", v, err)
 		}
 	}
 	both := map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=a", ""), "iap": proxied("/projects/1/apps/fleet", "*")}

@@ -4,7 +4,7 @@ output "service_accounts" {
 }
 
 output "image_repository" {
-  description = "Where images are pushed: REPOSITORY/statemanager:VERSION and REPOSITORY/optimizer:VERSION."
+  description = "Where images are pushed: REPOSITORY/PROGRAM:VERSION."
   value       = "${var.region}-docker.pkg.dev/${var.project}/${google_artifact_registry_repository.images.repository_id}"
 }
 
@@ -16,6 +16,11 @@ output "topics" {
 output "api_url" {
   description = "Address of the State Manager's HTTP API; null when it runs on GKE."
   value       = local.cloud_run ? google_cloud_run_v2_service.fleet["statemanager"].uri : null
+}
+
+output "gateway_url" {
+  description = "Address at which drones connect, port 443; null without a gateway on Cloud Run."
+  value       = local.cloud_run && var.gateway_image != "" ? google_cloud_run_v2_service.fleet["gateway"].uri : null
 }
 
 output "environment" {

@@ -1,6 +1,6 @@
 # Cloud Run, when runtime is cloud_run.
 #
-# Both binaries pull: they work without requests, so their CPU is always allocated
+# State Manager and optimizer pull: they work without requests, so their CPU is always allocated
 # and the minimum number of instances counts. Cloud Run kills an instance 10 s
 # after SIGTERM. A State Manager nacks messages that it cannot settle within
 # DRONEFLEET_DRAIN_TIMEOUT; everything is settled 5 s later, and the process ends
@@ -13,7 +13,7 @@ locals {
   # Services whose /metrics a collector scrapes; a job ends before it could be.
   scraped = toset(local.cloud_run && var.metrics_sidecar_image != "" ? keys(local.services) : [])
 
-  environment = merge(
+  common_environment = merge(
     {
       GOOGLE_CLOUD_PROJECT = var.project
       FIRESTORE_DATABASE   = var.firestore_database
@@ -21,6 +21,9 @@ locals {
       GOMEMLIMIT           = "850MiB" # of the 1 GiB that each container gets
     },
     var.otlp_endpoint != "" ? { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint } : {},
+  )
+  environment = merge(
+    local.common_environment,
     var.lock_url != "" ? { LOCK_STORE = var.lock_url } : {},
     var.retention != "" ? { DRONEFLEET_RETENTION = var.retention } : {},
   )
@@ -64,10 +67,11 @@ locals {
     length(var.trusted_proxies) == 0 ? {} : { DRONEFLEET_TRUSTED_PROXIES = join(",", var.trusted_proxies) },
     length(var.cors_origins) == 0 ? {} : { DRONEFLEET_CORS_ORIGINS = join(",", var.cors_origins) },
   )
-  # By the variable that each secret is for.
-  sign_in_secrets = var.sign_in == null ? {} : merge(
-    { DRONEFLEET_SESSION_KEY = var.sign_in.session_key },
-    var.sign_in.client_secret == "" ? {} : { DRONEFLEET_OIDC_CLIENT_SECRET = var.sign_in.client_secret },
+  # The State Manager's, by the variable that each is for.
+  own_secrets = merge(
+    var.sign_in == null ? {} : { DRONEFLEET_SESSION_KEY = var.sign_in.session_key },
+    var.sign_in == null || try(var.sign_in.client_secret, "") == "" ? {} : { DRONEFLEET_OIDC_CLIENT_SECRET = var.sign_in.client_secret },
+    var.webhook_key_secret == "" ? {} : { DRONEFLEET_WEBHOOK_KEY = var.webhook_key_secret },
   )
   shard_environment = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
 
@@ -75,18 +79,53 @@ locals {
   # A job plans at best once a minute. Three times this is how long the alert on its
   # runs waits.
   watch_environment = local.optimizer_job ? { DRONEFLEET_CYCLE_INTERVAL = "100s" } : {}
+  trace_secrets     = var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {}
   secret_environment = merge(
-    var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {},
+    local.trace_secrets,
     var.lock_password_secret != "" ? { LOCK_PASSWORD = var.lock_password_secret } : {},
   )
 
+  # Cloud Run ends TLS, so drones prove who they are by an API key or a token, not by a
+  # certificate. An instance takes as many drones as Cloud Run sends requests. When one is
+  # killed 10 s after SIGTERM, drones send again what it has not acked.
+  gateway_environment = merge(
+    local.common_environment,
+    {
+      DRONEFLEET_INSECURE_LINK  = "true"
+      DRONEFLEET_LINK_ADDR      = ":8443"
+      DRONEFLEET_MAX_DRONES     = tostring(local.drones_per_gateway)
+      DRONEFLEET_DRAIN_TIMEOUT  = "3s"
+      DRONEFLEET_METRICS_ACCESS = "local"
+      HTTP_ADDR                 = ":8080"
+    },
+    var.gateway_oidc == null ? {} : {
+      DRONEFLEET_OIDC_ISSUER      = var.gateway_oidc.issuer
+      DRONEFLEET_OIDC_AUDIENCE    = join(",", [for a in var.gateway_oidc.audiences : replace(a, ",", "\\,")])
+      DRONEFLEET_OIDC_DRONE       = join(",", [for d in var.gateway_oidc.drones : replace(d, ",", "\\,")])
+      DRONEFLEET_OIDC_DRONE_CLAIM = var.gateway_oidc.drone_claim
+    },
+  )
+  drones_per_gateway = 1000 # the most that Cloud Run allows
+
   services = merge(
+    local.cloud_run && var.gateway_image != "" ? {
+      gateway = {
+        image  = var.gateway_image
+        args   = ["link"]
+        env    = local.gateway_environment
+        secret = local.trace_secrets
+        min    = var.gateway_instances.min
+        max    = var.gateway_instances.max
+        cpu    = "1"
+        memory = "1Gi"
+      }
+    } : {},
     local.cloud_run ? {
       statemanager = {
         image  = var.statemanager_image
         args   = ["serve"]
         env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_METRICS_ACCESS = "local", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.sender_environment, local.watch_environment)
-        secret = merge(local.secret_environment, local.sign_in_secrets)
+        secret = merge(local.secret_environment, local.own_secrets)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max
         cpu    = "2"
@@ -113,17 +152,21 @@ resource "google_cloud_run_v2_service" "fleet" {
 
   name     = each.key
   location = var.region
-  ingress  = var.ingress == "all" ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
+  # Drones are outside, and have no credentials of Google: the gateway knows each by its key.
+  ingress = var.ingress == "all" || each.key == "gateway" ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
   # Another optimizer_mode deletes the optimizer's service, to pause planning for
   # instance; protected, it would stay, and the apply fail.
   deletion_protection = var.protect && each.key == "statemanager"
   # Browsers reach the sign-in, and machines with a key the API, without Google's
   # credentials; the State Manager then admits only who signed in, or has a token or key.
-  invoker_iam_disabled = each.key == "statemanager" && (var.sign_in != null || var.api_keys == "require")
+  invoker_iam_disabled = each.key == "gateway" || each.key == "statemanager" && (var.sign_in != null || var.api_keys == "require")
 
   template {
     service_account       = google_service_account.fleet[each.key].email
     execution_environment = "EXECUTION_ENVIRONMENT_GEN2"
+    # A session of a drone is a request; Cloud Run ends it after an hour, and the drone reconnects.
+    timeout                          = each.key == "gateway" ? "3600s" : null
+    max_instance_request_concurrency = each.key == "gateway" ? local.drones_per_gateway : null
 
     scaling {
       min_instance_count = each.value.min
@@ -131,7 +174,7 @@ resource "google_cloud_run_v2_service" "fleet" {
     }
 
     dynamic "vpc_access" {
-      for_each = var.lock_network == null ? [] : [var.lock_network]
+      for_each = var.lock_network == null || each.key == "gateway" ? [] : [var.lock_network]
       content {
         egress = "PRIVATE_RANGES_ONLY"
         network_interfaces {
@@ -146,8 +189,10 @@ resource "google_cloud_run_v2_service" "fleet" {
       image = each.value.image
       args  = each.value.args
 
+      # gRPC needs HTTP/2 up to the gateway.
       ports {
-        container_port = 8080
+        name           = each.key == "gateway" ? "h2c" : null
+        container_port = each.key == "gateway" ? 8443 : 8080
       }
 
       resources {
@@ -248,13 +293,16 @@ resource "google_cloud_run_v2_service" "fleet" {
     google_firestore_field.override,
     google_firestore_index.composite,
     google_project_iam_member.documents,
+    google_project_iam_member.gateway,
     google_project_iam_member.other,
+    google_project_iam_member.reader,
     google_pubsub_subscription_iam_member.subscriber,
+    google_pubsub_topic_iam_member.gateway,
     google_pubsub_topic_iam_member.publisher,
     google_secret_manager_secret_iam_member.collector,
     google_secret_manager_secret_iam_member.lock,
     google_secret_manager_secret_iam_member.reader,
-    google_secret_manager_secret_iam_member.sign_in,
+    google_secret_manager_secret_iam_member.own,
   ]
 }
 

@@ -1,9 +1,9 @@
 # The fleet's binaries authenticate to Google Cloud by the accounts they run as, without
 # passwords and keys. A trace collector outside Google Cloud may need a token, a lock store
-# a password, and browsers sign in with a client's secret and a session key; create these
-# secrets beforehand, so that their values are in no state file.
+# a password, browsers sign in with a client's secret and a session key, and a key seals
+# webhooks' secrets; create these beforehand, so that their values are in no state file.
 resource "google_secret_manager_secret_iam_member" "reader" {
-  for_each = var.otlp_headers_secret != "" && local.cloud_run ? toset(["statemanager", "optimizer"]) : toset([])
+  for_each = var.otlp_headers_secret != "" && local.cloud_run ? setunion(["statemanager", "optimizer"], var.gateway_image != "" ? ["gateway"] : []) : toset([])
 
   project   = var.project
   secret_id = var.otlp_headers_secret
@@ -24,8 +24,8 @@ resource "google_secret_manager_secret_iam_member" "lock" {
   depends_on = [google_project_service.api]
 }
 
-resource "google_secret_manager_secret_iam_member" "sign_in" {
-  for_each = local.cloud_run ? toset(values(local.sign_in_secrets)) : toset([])
+resource "google_secret_manager_secret_iam_member" "own" {
+  for_each = local.cloud_run ? toset(values(local.own_secrets)) : toset([])
 
   project   = var.project
   secret_id = each.value

@@ -25,12 +25,12 @@ resource "google_project_service" "api" {
   disable_on_destroy = false
 }
 
-# Images of both binaries. A tag, once pushed, never moves.
+# Images of the binaries. A tag, once pushed, never moves.
 resource "google_artifact_registry_repository" "images" {
   repository_id = "dronefleet"
   location      = var.region
   format        = "DOCKER"
-  description   = "Images of the State Manager and the optimizer."
+  description   = "Images of the fleet's programs."
 
   docker_config {
     immutable_tags = true

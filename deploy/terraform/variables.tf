@@ -176,6 +176,44 @@ variable "optimizer_schedule" {
   }
 }
 
+variable "gateway_image" {
+  description = "Image of the gateway, with a tag that never moves or a digest, for drones that connect over gRPC and prove who they are by an API key or a token. Empty for no gateway on cloud_run: those that take drones' certificates or WebSocket run on gke."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.gateway_image == "" || can(regex("(:[^:/]+|@sha256:[0-9a-f]{64})$", var.gateway_image)) && !endswith(var.gateway_image, ":latest")
+    error_message = "gateway_image needs a tag other than latest, or a digest."
+  }
+}
+
+variable "gateway_instances" {
+  description = "Instances of the gateway. Each takes up to 1,000 drones, and Cloud Run starts more as drones connect."
+  type        = object({ min = number, max = number })
+  default     = { min = 2, max = 10 }
+
+  validation {
+    condition     = var.gateway_instances.min >= 1 && var.gateway_instances.min <= var.gateway_instances.max
+    error_message = "gateway_instances.min is below 1 or above max: with none, a drone that reconnects waits for one to start."
+  }
+}
+
+variable "gateway_oidc" {
+  description = "Token issuer of drones, accepted audiences, which tokens are drones' (CLAIM=VALUE, or * for all), and the claim that holds the drone's id. With null drones have API keys only."
+  type        = object({ issuer = string, audiences = list(string), drones = list(string), drone_claim = optional(string, "sub") })
+  default     = null
+
+  validation {
+    condition     = var.gateway_oidc == null || try(startswith(var.gateway_oidc.issuer, "https://") && length(var.gateway_oidc.audiences) > 0 && length(var.gateway_oidc.drones) > 0 && var.gateway_oidc.drone_claim != "", false)
+    error_message = "gateway_oidc needs an issuer that begins with https://, at least one audience, at least one entry of drones, and a drone_claim that is not empty."
+  }
+
+  validation {
+    condition     = var.gateway_oidc == null || var.gateway_image != ""
+    error_message = "gateway_oidc is given without gateway_image."
+  }
+}
+
 variable "ingress" {
   description = "Who can reach the HTTP API's address: internal (this project's networks) or all. Either way only api_invokers are admitted."
   type        = string
@@ -449,6 +487,17 @@ variable "otlp_headers_secret" {
   validation {
     condition     = var.otlp_headers_secret == "" || var.otlp_endpoint != ""
     error_message = "otlp_headers_secret is given without otlp_endpoint."
+  }
+}
+
+variable "webhook_key_secret" {
+  description = "Existing Secret Manager secret that holds the keys of webhooks' secrets (openssl rand -base64 32); empty leaves those readable in the database. See docs/webhooks.md."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.webhook_key_secret == "" || can(regex("^[A-Za-z0-9_-]{1,255}$", var.webhook_key_secret))
+    error_message = "webhook_key_secret is not the id of a secret in this project."
   }
 }
 
