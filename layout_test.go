@@ -30,6 +30,7 @@ var layers = []layer{
 	{"lock", "leases with fencing tokens, useful on its own", nil},
 	{"solver", "pickup-and-delivery planning, useful on its own", []string{"domain"}},
 	{"proto", "the wire format and its generated code", nil},
+	{"examples", "programs of other makers, to copy", []string{"proto"}},
 	{"api", "the AsyncAPI document and its rules, for other makers", nil},
 	{"emulator", "embedded Firestore and Pub/Sub servers for tests", nil},
 	{"deploy", "Terraform, manifests, indexes, dashboards, alerts", nil},
