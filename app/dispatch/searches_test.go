@@ -39,6 +39,8 @@ func TestSearches_TakeTurnsByAge(t *testing.T) {
 			time.Sleep(time.Millisecond) // the order of their age
 		}
 		time.Sleep(5 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if want := []int{0, 2, 3, 4, 1}; !slices.Equal(ended, want) || most > 2 {
 			t.Errorf("ended in the order %v, at most %d at once; want %v", ended, most, want)
 		}

@@ -308,7 +308,7 @@ var Worlds = []World{
 	{
 		Name: "owned", About: "two members own two areas; one is frozen or has a wrong clock, so that both believe they own an area and go on, each with the fence of its ownership",
 		Messages: 2, Orders: 2, Parcels: 1, Drones: 2, Depots: 2, Homes: [maxDrones]int{0, 1}, PlannedBy: [maxOrders]int{0, 1}, Members: 2, Quiet: true,
-		Left: budgets{Cycle: 3, HandOver: 1, Take: 3, Again: 1},
+		Left: budgets{Cycle: 3, HandOver: 1, Take: 3, Again: 1}, States: 145_788,
 	},
 	{
 		Name: "readdressed", About: "an order is made, wanted elsewhere, handed over and given up by its drone while depots are deleted that State Managers still know",
