@@ -308,6 +308,7 @@ func TestConsole_Commands(t *testing.T) {
 	t.Logf("refused: %s", js[string](t, ctx, `document.querySelector("dialog .wrong").textContent`))
 	fill("surgery begins", `(() => { const at = new Date(Date.now() + 5e3); return new Date(at - at.getTimezoneOffset() * 60e3).toISOString().slice(0, 19) })()`)
 	await(t, ctx, `!document.querySelector("dialog")`)
+	await(t, ctx, `document.querySelector("#worst.bad") !== null && document.title.startsWith("(")`)
 	press("Acknowledge")
 	accessible(t, ctx, "Acknowledge")
 	fill("surgeon told", "")
@@ -319,6 +320,8 @@ func TestConsole_Commands(t *testing.T) {
 	accessible(t, ctx, "Recall")
 	fill("storm", "")
 	await(t, ctx, `!document.querySelector("dialog") && document.getElementById("said").textContent === "Recall: sent; the drone has not confirmed it yet"`)
+	// The State Manager tells the page of the recall, before or after the drone has confirmed it.
+	await(t, ctx, `fleet.live.all.mission.get(fleet.model.selected.id).recalledAt && document.getElementById("selected").textContent.includes("recalled at") || fleet.live.all.mission.get(fleet.model.selected.id).status !== "ACTIVE"`)
 
 	// Who plans an order, and who did before. F-ARE-05
 	selects("order", handOver(t, clients))

@@ -128,7 +128,7 @@ func incident() []any {
 			},
 		}),
 		entity("mission", "M-2", form{"droneId": "DRONE-2", "orderIds": []string{}, "status": "ACTIVE", "reachedStops": 0, "route": []form{}}),
-		order("O-HOPELESS", "CRITICAL", "PENDING", "HOSP-BICHAT", 9*time.Minute, form{"earliestArrival": in(17*time.Minute + 30*time.Second), "deliveryLocation": at(-0.02, -0.02)}),
+		order("O-HOPELESS", "CRITICAL", "PENDING", "HOSP-BICHAT", 9*time.Minute, form{"earliestArrival": in(17*time.Minute + 30*time.Second), "earliestDroneId": "DRONE-2", "deliveryLocation": at(-0.02, -0.02)}),
 		order("O-WAITS", "STANDARD", "PENDING", "HOSP-COCHIN", time.Hour, form{"earliestArrival": in(12 * time.Minute), "deliveryLocation": at(-0.02, 0.02)}),
 		order("O-FLIES", "CRITICAL", "IN_PROGRESS", "HOSP-TARNIER", 7*time.Minute, form{"assignedDroneId": "DRONE-1", "assignedMissionId": "M-1"}),
 		order("O-DONE", "CRITICAL", "DELIVERED", "HOSP-TARNIER", 0, form{"deliveredAt": in(-10 * time.Minute)}),
@@ -182,11 +182,21 @@ func TestConsole_DoesNotMislead(t *testing.T) {
 		return first.querySelector("p").textContent.includes("North") && first.querySelector("ul").textContent.includes("will be late") && second.textContent.includes("ghost") })()`)
 	shoot(t, ctx, "Rail")
 	accessible(t, ctx, "Rail")
+	js[any](t, ctx, `window.alert = (id, more) => { const a = {...fleet.live.all.alert.get("A-RISK"), id, text: id, ...more}; fleet.live.upsert({kind: "alert", id, entity: a}); fleet.refresh(); }, 1`)
+	js[any](t, ctx, `alert("A-FURTHER", {cause: "A-RISK"}), 1`)
+	is(t, ctx, "a cause of a cause explains as well", `document.querySelector("#rail > li ul").textContent.includes("A-FURTHER")`)
+	js[any](t, ctx, `alert("A-DEPOT", {...fleet.live.all.alert.get("A-DEPOT"), acknowledged: {by: "ann", at: new Date(fleet.live.now()).toISOString(), reason: "x"}}), 1`)
+	is(t, ctx, "what was explained when its cause was acknowledged is quiet", `document.getElementById("critical").textContent === ""`)
+	js[any](t, ctx, `alert("A-LATER", {since: new Date(fleet.live.now() + 1000).toISOString()}), 1`)
+	is(t, ctx, "what an acknowledged cause does later is announced", `document.getElementById("critical").textContent === "A-LATER"`)
 
 	js[any](t, ctx, `fleet.select({kind: "mission", id: "M-1"}), 1`)
 	is(t, ctx, "a recall that is not confirmed is shown as such", `document.getElementById("selected").textContent.includes("not yet confirmed by the drone")`)
 	is(t, ctx, "and cannot be sent again", `(() => { const b = [...document.querySelectorAll(".actions button")].find((b) => b.textContent === "Recall"); b.click();
 		return b.getAttribute("aria-disabled") === "true" && !document.querySelector("dialog") && document.getElementById("said").textContent.includes("recalled at") })()`)
+
+	js[any](t, ctx, `fleet.select({kind: "order", id: "O-HOPELESS"}), 1`)
+	is(t, ctx, "the drone that could come first is named", `/Earliest[0-9:]+ by DRONE-2/.test(document.getElementById("selected").textContent)`)
 
 	open(t, ctx, 5)
 	is(t, ctx, "an open order that will be late is not on time", `(() => { const cells = [...document.querySelectorAll("#panel tbody tr")].find((r) => r.textContent.startsWith("critical")).cells;

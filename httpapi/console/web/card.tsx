@@ -38,7 +38,7 @@ function facts(p: Page, k: Key): Fact[] {
   const s = p.store, o = s.all.order.get(k.id), d = s.all.drone.get(k.id), m = s.all.mission.get(k.id);
   if (k.kind === "order" && o) {
     return [["Status", plain(o.status)], ["Priority", plain(o.priority ?? "")], ["Product", o.productType ?? ""], ["Deadline", clock(time(o.deadline))],
-      ["ETA", clock(s.eta(o))], ["Earliest", o.assignedDroneId ? "" : clock(time(o.earliestArrival))], ["Slack", span(s.slack(o))],
+      ["ETA", clock(s.eta(o))], ["Earliest", !o.assignedDroneId && o.earliestArrival && <>{clock(time(o.earliestArrival))} by {refs("drone", [o.earliestDroneId])}</>], ["Slack", span(s.slack(o))],
       ["Drone", refs("drone", [o.assignedDroneId])], ["Mission", refs("mission", [o.assignedMissionId])], ["For", o.requesterId], ["Held", o.heldReason ?? ""],
       ["Pinned to", refs("drone", [o.pinnedDroneId])], ["Forbidden to", refs("drone", o.forbiddenDroneIds ?? [])],
       ["Planned by", plannedBy(o)], ["Handed over by", s.handOvers(o).join("; ")],

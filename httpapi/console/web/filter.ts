@@ -27,7 +27,8 @@ export class Filter {
     keep("drone", all.drone.values(), (d) => drone(d) && (!ofOrders.length || carried(missionOf(d)).some(order)), (d) => load(missionOf(d)));
     keep("mission", all.mission.values(), (m) => drone(all.drone.get(m.droneId)) && (!ofOrders.length || carried(m).some(order)), load);
     keep("cycle", all.cycle.values(), () => true);
-    keep("alert", all.alert.values(), (a) => wanted.length === 0 || this.matches(a.entity.kind, a.entity.id));
+    keep("alert", all.alert.values(), (a) => wanted.length === 0 || this.matches(a.entity.kind, a.entity.id),
+      (a) => this.shown.get(a.entity.kind)?.has(a.entity.id) ? find : "");
   }
 
   matches(kind: Kind, id: string): boolean { return this.shown.get(kind)?.has(id) ?? true; }

@@ -39,7 +39,7 @@ export class Store {
   upsert(u: Upsert): void {
     const map = this.all[u.kind] as Map<string, unknown> | undefined;
     if (!map) return; // a kind of a later server
-    if (u.kind === "alert") u = { ...u, entity: { rank: 9, urgent: (u.entity as Alert).kind.startsWith("CRITICAL"), ...(u.entity as Partial<Alert>) } }; // until every server ranks them
+    if (u.kind === "alert") u = { ...u, entity: { rank: 9, urgent: (u.entity as Alert).kind.startsWith("CRITICAL"), ...(u.entity as Partial<Alert>) } }; // from a State Manager that does not rank them
     map.set(u.id, u.entity);
     if (u.kind === "order" && this.hospitals.size < most) {
       const p = (u.entity as Order).deliveryLocation;

@@ -19,7 +19,7 @@ export interface Drone {
 export interface Order {
   id: string; status: string; priority?: string; productType?: string; pickupLocation?: Place; deliveryLocation: Place;
   createdAt?: string; deadline?: string; deliveredAt?: string; held: boolean; heldReason?: string; late: boolean;
-  requesterId?: string; earliestArrival?: string; // if it waits: the soonest that any drone could bring it
+  requesterId?: string; earliestArrival?: string; earliestDroneId?: string; // if it waits: the soonest that any drone could bring it
   assignedDroneId?: string; assignedMissionId?: string; waiting?: { depotId?: string; reason: string }[];
   pinnedDroneId?: string; forbiddenDroneIds?: string[];
   planningDepotId?: string; planningSince?: string; handedOverBy?: string[]; // whose area plans it, and who did before
