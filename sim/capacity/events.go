@@ -2,9 +2,13 @@ package capacity
 
 import (
 	"container/heap"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/dronefleet/dronefleet/app/ownership"
+	"github.com/dronefleet/dronefleet/domain"
 )
 
 // Latency is the time of a call, in seconds.
@@ -51,11 +55,7 @@ type Timing struct {
 	Batch     float64 // reports of one commit
 	// Share is how much of a processor a search gets, of its whole time limit.
 	Share float64
-	// SweepTook is a sweep's time, LookTook that of a look at what was learned.
-	SweepTook, LookTook float64
-	// Missed are the looks that took too long, of all.
-	Missed float64
-	Waits  []Wait
+	Waits []Wait
 }
 
 // simulation runs events in the order of their times.
@@ -182,28 +182,26 @@ func (m Model) timeSweeps(f Fleet, p Platform, t *Timing) {
 	}
 	s.run(lasts)
 	t.Sweeps, t.LostTries = float64(len(starts))/lasts, t.LostTries+float64(lost)/lasts
-	var took, noticed []float64
-	for i := range starts {
-		took = append(took, ends[i]-starts[i])
-	}
+	var noticed []float64
 	for range 2000 {
 		x := s.random.Float64() * lasts * 0.9
 		if i, _ := slices.BinarySearch(starts, x); i < len(starts) {
 			noticed = append(noticed, ends[i]-x)
 		}
 	}
-	t.SweepTook = quantiles("", took, lasts).P50
 	t.Waits = append(t.Waits, quantiles("a silent drone, from the limit to the sweep's end", noticed, lasts))
 }
 
-// optimizer is a process that runs the cycles of every area.
+// optimizer is a process that runs the cycles of areas.
 type optimizer struct {
+	phase     float64 // of its tickers
 	searching int
-	served    float64 // what a search has got of a processor since the beginning
-	counted   float64 // up to when
-	looked    float64
-	again     bool    // a page was full
-	learning  float64 // when the lock of learning is free
+	turns     []func() // that wait for their turn to search
+	served    float64  // what a search has got of a processor since the beginning
+	counted   float64  // up to when
+	looked    float64  // when it last looked at what was learned
+	again     bool     // a page was full
+	learning  float64  // when the lock of learning is free
 }
 
 // advance counts what each search got until now.
@@ -215,89 +213,162 @@ func (o *optimizer) advance(now float64) {
 // crowded is how much longer work takes because of the searches beside it.
 func (o *optimizer) crowded() float64 { return max(1, float64(o.searching+1)/processors) }
 
-// timeCycles simulates optimizers: all areas of a process begin at once, and whoever holds an
-// area's lock keeps the others out.
+// planning simulates optimizers. Where areas are locked for each cycle, all areas of a process begin
+// at once, and whoever holds an area's lock keeps the others out. Where members own areas, cycles
+// take turns to search.
+type planning struct {
+	*simulation
+	model Model
+	fleet Fleet
+	p     Platform
+	// documents and orders a second of one cycle, and of the fleet
+	documents, orders float64
+	locked            []bool
+	learned           float64 // until when orders are
+
+	shares, waits, looks []float64
+	done, lost, missed   int
+}
+
+func (s *planning) calls(n int) (sum float64) {
+	for range n {
+		sum += s.p.Read.draw(s.random)
+	}
+	return sum
+}
+
+// look is how long a cycle waits for what was learned.
+func (s *planning) look(o *optimizer) float64 {
+	wait := max(0, o.learning-s.now)
+	if !o.again && s.now+wait-o.looked < learnEvery.Seconds() {
+		return wait
+	}
+	o.looked = s.now + wait
+	pending := s.orders * (s.now - s.learned)
+	took := s.calls(6) + (float64(s.fleet.Drones)+2*min(pending, learnPage))*s.p.PerRead*o.crowded()
+	if s.looks = append(s.looks, took); took > learnLimit.Seconds() {
+		s.missed++
+		took, o.again = learnLimit.Seconds(), false
+	} else {
+		o.again = pending >= learnPage
+		s.learned += min(pending, learnPage) / s.orders
+	}
+	o.learning = s.now + wait + took
+	return wait + took
+}
+
+// begin runs an area's next cycle in a process, and those after it.
+func (s *planning) begin(o *optimizer, area int) {
+	began := s.now
+	next := func() {
+		s.at(max(nextTick(began, o.phase, cycleEvery.Seconds()), s.now), func() { s.begin(o, area) }) // a ticker keeps one tick
+	}
+	switch {
+	case s.fleet.Owned && o.searching+1 > searchesAtOnce:
+		o.turns = append(o.turns, func() { s.cycle(o, 0, next) })
+	case s.fleet.Owned:
+		s.cycle(o, 0, next)
+	case s.locked[area]:
+		s.lost++
+		s.at(s.now+s.calls(1), next)
+	default:
+		s.locked[area] = true
+		s.cycle(o, s.calls(1)+s.p.Commit.draw(s.random), func() {
+			s.locked[area] = false
+			next()
+		})
+	}
+}
+
+// cycle reads, searches and publishes. Where cycles take turns, it reads in its turn.
+func (s *planning) cycle(o *optimizer, locking float64, end func()) {
+	areas := float64(s.fleet.Areas)
+	snapshot := s.now + locking
+	read := locking + s.calls(int(s.model.calls[workCycle])) + (s.documents*s.p.PerRead+areas*areas*s.p.PerPair)*o.crowded()
+	search := func() {
+		o.advance(s.now)
+		before := o.served
+		s.at(s.now+searchLimit.Seconds(), func() {
+			o.advance(s.now)
+			o.searching--
+			if len(o.turns) > 0 {
+				turn := o.turns[0]
+				o.turns = o.turns[1:]
+				turn()
+			}
+			s.shares = append(s.shares, (o.served-before)/searchLimit.Seconds())
+			s.at(s.now+3*s.p.Commit.draw(s.random), func() {
+				s.done++
+				s.waits = append(s.waits, s.now-snapshot)
+				end()
+			})
+		})
+	}
+	if s.fleet.Owned {
+		o.advance(s.now)
+		o.searching++
+		s.at(s.now+read+s.look(o), search)
+		return
+	}
+	s.at(s.now+read+s.look(o), func() {
+		o.advance(s.now)
+		o.searching++
+		search()
+	})
+}
+
+// owners are the optimizers that run each area: all, or the one that the members propose.
+func (f Fleet) owners() [][]int {
+	every := make([]int, f.Optimizers)
+	members := make([]domain.Member, f.Optimizers)
+	for k := range members {
+		every[k], members[k] = k, domain.Member{ID: domain.MemberID(fmt.Sprintf("member-%04d", k)), Share: 1, ShareBefore: 1}
+	}
+	areas := make([]domain.Area, f.Areas)
+	for a := range areas {
+		areas[a] = domain.Area{Depots: []domain.Depot{{ID: domain.DepotID(fmt.Sprintf("DEPOT-%04d", a))}}}
+	}
+	owners := make([][]int, f.Areas)
+	if !f.Owned {
+		for a := range owners {
+			owners[a] = every
+		}
+		return owners
+	}
+	proposed := ownership.Propose(areas, members, begin)
+	for a := range owners {
+		owners[a] = []int{slices.IndexFunc(members, func(m domain.Member) bool { return m.ID == proposed[areas[a].ID()] })}
+	}
+	return owners
+}
+
+// timeCycles simulates the optimizers.
 func (m Model) timeCycles(f Fleet, p Platform, t *Timing) {
 	const lasts = 900.0
-	s := newSimulation(f, 2)
 	n, areas := float64(f.Drones), float64(f.Areas)
-	documents := n/areas*(f.Idle+2*f.Bound+f.Open) + areas*(1+warehousesPerArea)
-	rate := n * f.OrdersPerDroneDay / (24 * 60 * 60)
-	locked := make([]bool, f.Areas)
-	learned := -learnEvery.Seconds() // until when orders are learned
-	var shares, waits, looks []float64
-	done, lost, missed := 0, 0, 0
-	calls := func(n int) (sum float64) {
-		for range n {
-			sum += p.Read.draw(s.random)
-		}
-		return sum
+	s := &planning{
+		simulation: newSimulation(f, 2), model: m, fleet: f, p: p,
+		documents: n/areas*(f.Idle+2*f.Bound+f.Open) + areas*(1+warehousesPerArea), orders: n * f.OrdersPerDroneDay / (24 * 60 * 60),
+		locked: make([]bool, f.Areas), learned: -learnEvery.Seconds(),
 	}
-	for range f.Optimizers {
-		o := &optimizer{looked: math.Inf(-1)}
-		phase := s.random.Float64() * cycleEvery.Seconds()
-		// look is what a cycle waits for what was learned.
-		look := func() float64 {
-			wait := max(0, o.learning-s.now)
-			if !o.again && s.now+wait-o.looked < learnEvery.Seconds() {
-				return wait
-			}
-			o.looked = s.now + wait
-			pending := rate * (s.now - learned)
-			took := calls(6) + (n+2*min(pending, learnPage))*p.PerRead*o.crowded()
-			if looks = append(looks, took); took > learnLimit.Seconds() {
-				missed++
-				took, o.again = learnLimit.Seconds(), false
-			} else {
-				o.again = pending >= learnPage
-				learned += min(pending, learnPage) / rate
-			}
-			o.learning = s.now + wait + took
-			return wait + took
-		}
-		for a := range f.Areas {
-			var tick func()
-			tick = func() {
-				began := s.now
-				again := func(end float64) { s.at(max(nextTick(began, phase, cycleEvery.Seconds()), end), tick) }
-				if locked[a] {
-					lost++
-					again(s.now + calls(1))
-					return
-				}
-				locked[a] = true
-				read := calls(1) + p.Commit.draw(s.random)
-				snapshot := s.now + read
-				read += calls(int(m.calls[workCycle])) + (documents*p.PerRead+areas*areas*p.PerPair)*o.crowded()
-				s.at(s.now+read+look(), func() {
-					o.advance(s.now)
-					o.searching++
-					before := o.served
-					s.at(s.now+searchLimit.Seconds(), func() {
-						o.advance(s.now)
-						o.searching--
-						shares = append(shares, (o.served-before)/searchLimit.Seconds())
-						s.at(s.now+3*p.Commit.draw(s.random), func() {
-							locked[a] = false
-							done++
-							waits = append(waits, s.now-snapshot)
-							again(s.now)
-						})
-					})
-				})
-			}
-			s.at(phase, tick)
+	processes := make([]*optimizer, f.Optimizers)
+	for k := range processes {
+		processes[k] = &optimizer{phase: s.random.Float64() * cycleEvery.Seconds(), looked: math.Inf(-1)}
+	}
+	for area, owners := range f.owners() {
+		for _, k := range owners {
+			s.at(processes[k].phase, func() { s.begin(processes[k], area) })
 		}
 	}
 	s.run(lasts)
-	t.Cycles, t.LostTries = float64(done)/areas/lasts, t.LostTries+float64(lost)/lasts
-	t.Looks = float64(len(looks)) / lasts
-	t.Share, t.LookTook, t.Missed = quantiles("", shares, lasts).P50, quantiles("", looks, lasts).P50, float64(missed)/float64(max(1, len(looks)))
+	t.Cycles, t.LostTries = float64(s.done)/areas/lasts, t.LostTries+float64(s.lost)/lasts
+	t.Looks = float64(len(s.looks)) / lasts
+	t.Share = quantiles("", s.shares, lasts).P50
 	var commands []float64
 	for range 2000 { // an order comes between two snapshots, and its decision is applied after the second
-		i := s.random.IntN(max(1, len(waits)))
-		if i < len(waits) {
-			commands = append(commands, s.random.Float64()/max(t.Cycles, 1e-9)+waits[i]+p.Pull.draw(s.random)+3*p.Read.draw(s.random)+p.Commit.draw(s.random))
+		if len(s.waits) > 0 {
+			wait := s.waits[s.random.IntN(len(s.waits))]
+			commands = append(commands, s.random.Float64()/max(t.Cycles, 1e-9)+wait+s.p.Pull.draw(s.random)+s.calls(3)+p.Commit.draw(s.random))
 		}
 	}
 	t.Waits = append(t.Waits, quantiles("an order, until its drone has a command", commands, lasts))

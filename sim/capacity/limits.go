@@ -48,10 +48,14 @@ func (m Model) hottest(f Fleet, t Timing) []Rate {
 	}
 	// A drone's document is written by its reports, by decisions and by nothing else.
 	drone := w.Reports/w.Seconds/float64(f.Drones) + cost(workDecisions, "drones")*w.Decisions/w.Seconds/float64(f.Drones)
+	locks := 1 / extendEvery.Seconds()
+	if !f.Owned {
+		locks = t.Cycles * (1 + cost(workCycle, "locks"))
+	}
 	rates := []Rate{
 		rated("`drones/{id}`", drone, 1, maxDocument),
 		rated("`locks/statemanager:sweeper`", t.Sweeps*cost(workSweep, "locks"), 1, maxDocument),
-		rated("`locks/optimizer:cycle:{area}`", t.Cycles*cost(workCycle, "locks"), 1, maxDocument),
+		rated("`locks/optimizer:cycle:{area}`", locks, 1, maxDocument),
 		rated("`fence_counters`, the sweeper's", t.Sweeps*cost(workSweep, "fence_counters"), 1, maxDocument),
 		rated("`control/{area}`", w.Decisions/float64(f.Areas)/w.Seconds, 1, maxDocument), // at most one for each decision
 		rated("`learned/demand`", t.Looks, 1, maxDocument),
@@ -102,6 +106,8 @@ type Break struct {
 	What   string `json:"what"`
 	Drones int    `json:"drones"`
 	Then   string `json:"then"`
+	// Locked is the size with --ownership lock.
+	Locked int `json:"dronesIfAreasAreNotOwned"`
 }
 
 // limit is something that a larger fleet reaches: its load is 1 there.
@@ -117,9 +123,8 @@ func (m Model) Breaks(p Platform) []Break {
 	day := func(f Fleet) Work { return m.day(f, Timing{Batch: 1}) }
 	limits := []limit{
 		{"optimizers: each runs every area, and one takes most locks", "a search gets a quarter of a processor, at most", func(f Fleet) float64 {
-			if f.Areas > 100 {
-				return 100 // as everything above the first
-			}
+			f.Areas = min(f.Areas, 100) // more is no better
+			f.Optimizers = min(f.Optimizers, f.Areas)
 			var t Timing
 			m.timeCycles(f, p, &t)
 			return 0.25 / t.Share
@@ -130,6 +135,9 @@ func (m Model) Breaks(p Platform) []Break {
 		{"learning: a look's time limit", "nothing is learned, and each look holds up cycles for five seconds", func(f Fleet) float64 {
 			return float64(f.Drones) * p.PerRead / learnLimit.Seconds()
 		}},
+		{"learning: one document that every optimizer writes", "it is written more than once a second", func(f Fleet) float64 {
+			return float64(f.Optimizers) / learnEvery.Seconds() / maxDocument
+		}},
 		{"live feed: pulls, one after the other", "viewers fall behind without end", func(f Fleet) float64 { return float64(f.Drones) * f.Hz / feed }},
 		{"sweeper: one process reads every drone", "a sweep takes longer than the interval, and silence is noticed later", func(f Fleet) float64 {
 			return float64(f.Drones) * (f.Idle + 2*f.Bound + f.Open) * p.PerRead / sweepEvery.Seconds()
@@ -139,7 +147,7 @@ func (m Model) Breaks(p Platform) []Break {
 		}},
 		{"commits: a batch of 250 drones", "a request is larger than 10 MiB", func(Fleet) float64 { return float64(m.largest) / maxRequest }},
 	}
-	for _, r := range m.rising(Typical(1000, 1), Timing{Batch: 1, Cycles: 0.1}) {
+	for _, r := range m.rising(Typical(1000, 1, true), Timing{Batch: 1, Cycles: 0.1}) {
 		if strings.HasSuffix(r.What, "`cycles`") {
 			continue // an area has one every ten seconds: 5,000 areas
 		}
@@ -147,11 +155,13 @@ func (m Model) Breaks(p Platform) []Break {
 	}
 	var breaks []Break
 	for _, l := range limits {
-		if n := reach(l.load); n > 0 {
-			breaks = append(breaks, Break{l.what, n, l.then})
+		owned, locked := reach(l.load, true), reach(l.load, false)
+		if locked+owned > 0 {
+			breaks = append(breaks, Break{l.what, owned, l.then, locked})
 		}
 	}
-	slices.SortStableFunc(breaks, func(a, b Break) int { return cmp.Compare(a.Drones, b.Drones) })
+	first := func(b Break) int { return min(cmp.Or(b.Drones, b.Locked), cmp.Or(b.Locked, b.Drones)) }
+	slices.SortStableFunc(breaks, func(a, b Break) int { return cmp.Compare(first(a), first(b)) })
 	return breaks
 }
 
@@ -159,8 +169,8 @@ func (m Model) Breaks(p Platform) []Break {
 const largest = 1_000_000
 
 // reach is the size at which a load reaches 1, to three digits; 0 if the largest fleet does not.
-func reach(load func(Fleet) float64) int {
-	of := func(drones int) float64 { return load(Typical(drones, areasOf(drones))) }
+func reach(load func(Fleet) float64, owned bool) int {
+	of := func(drones int) float64 { return load(Typical(drones, 0, owned)) }
 	low, high := 100, largest
 	if of(high) < 1 {
 		return 0

@@ -11,29 +11,33 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/ownership"
 )
 
 // How the product works today, where a sample cannot show it.
 const (
-	sweepEvery   = 5 * time.Second // of each State Manager, if no other one sweeps
-	cycleEvery   = 10 * time.Second
-	searchLimit  = 8 * time.Second
-	censusEvery  = 15 * time.Second // of each State Manager
-	probeEvery   = 10 * time.Second // of each State Manager
-	depotsEvery  = 10 * time.Second // a State Manager that takes orders reads the depots again
-	learnEvery   = 5 * time.Minute  // of each optimizer
-	learnLimit   = 5 * time.Second
-	learnPage    = 400 // orders of one look
-	coalesce     = time.Second
-	gather       = 20 * time.Millisecond // a change of status waits for others
-	commitTick   = 50 * time.Millisecond // positions that are due in one tick share a commit
-	maxBatch     = 250                   // drones of one commit
-	shards       = 4                     // of a State Manager on two processors
-	tapBatch     = 1000                  // reports of one pull of the live feed
-	tapPause     = 100 * time.Millisecond
-	probeReads   = 5
-	processors   = 2 // of each process
-	minPublished = 1000.0
+	sweepEvery  = 5 * time.Second // of each State Manager, if no other one sweeps
+	cycleEvery  = 10 * time.Second
+	searchLimit = 8 * time.Second
+	extendEvery = 5 * time.Second  // of a lock that is held, a third of its time
+	censusEvery = 15 * time.Second // of each State Manager
+	probeEvery  = 10 * time.Second // of each State Manager
+	depotsEvery = 10 * time.Second // a State Manager that takes orders reads the depots again
+	learnEvery  = 5 * time.Minute  // of each optimizer
+	learnLimit  = 5 * time.Second
+	learnPage   = 400 // orders of one look
+	coalesce    = time.Second
+	gather      = 20 * time.Millisecond // a change of status waits for others
+	commitTick  = 50 * time.Millisecond // positions that are due in one tick share a commit
+	maxBatch    = 250                   // drones of one commit
+	shards      = 4                     // of a State Manager on two processors
+	tapBatch    = 1000                  // reports of one pull of the live feed
+	tapPause    = 100 * time.Millisecond
+	probeReads  = 5
+	processors  = 2 // of each process
+	// searchesAtOnce is the bound of a process that owns areas.
+	searchesAtOnce = 1
+	minPublished   = 1000.0
 	// messageOverhead is what Pub/Sub counts beside payload and attributes: key, id and time.
 	messageOverhead = 47
 	// learnedBeside is the reads of a look beside the documents of drones: travel and demand, twice.
@@ -48,6 +52,9 @@ type Fleet struct {
 	Hz         float64 `json:"reportsPerSecond"`
 	Managers   int     `json:"stateManagers"`
 	Optimizers int     `json:"optimizers"`
+	// Owned says that optimizers own areas, which is --ownership members. Otherwise whichever
+	// takes an area's lock runs its next cycle.
+	Owned bool `json:"areasAreOwned"`
 
 	OrdersPerDroneDay float64 `json:"ordersPerDroneDay"`
 	OrdersPerMission  float64 `json:"ordersPerMission"`
@@ -62,12 +69,16 @@ type Fleet struct {
 }
 
 // Typical is a fleet with the assumptions that the tables state. Without areas it has one for every
-// thousand drones.
-func Typical(drones, areas int) Fleet {
-	return Fleet{
-		Drones: drones, Areas: cmp.Or(areas, areasOf(drones)), Hz: 1, Managers: max(2, drones/10_000), Optimizers: 2,
+// thousand drones. Where optimizers own areas there is one for each area.
+func Typical(drones, areas int, owned bool) Fleet {
+	f := Fleet{
+		Drones: drones, Areas: cmp.Or(areas, areasOf(drones)), Hz: 1, Managers: max(2, drones/10_000), Optimizers: 2, Owned: owned,
 		OrdersPerDroneDay: 20, OrdersPerMission: 2, ChangesPerDroneDay: 100, Idle: 0.3, Bound: 0.4, Open: 1, Peak: 3,
 	}
+	if owned {
+		f.Optimizers = max(2, f.Areas)
+	}
+	return f
 }
 
 // areasOf is an area for a thousand drones.
@@ -87,6 +98,7 @@ type Work struct {
 	Sweeps, SweptIdle, SweptBound, SweptOpen, SweptAreas float64
 	// Cycles, those that search, and the same sums. ReadDepots sums the fleet's depots.
 	Cycles, Searches, ReadIdle, ReadBound, ReadOpen, ReadDepots float64
+	Taken                                                       float64 // locks, for a cycle each
 	Looks, Looked                                               float64
 	Censuses, Watches, WatchedAreas, Listed, LostTries          float64
 	// Idle, Bound and Open are means: drones, and open orders. Looked are the documents that looks
@@ -114,34 +126,36 @@ var (
 // laws say with which units the counts of a kind grow: the structure of the model. A law without
 // a collection is that of all others.
 var laws = map[Kind][]unit{
-	{workTelemetry, "drones"}: {reports, companions},
-	{workTelemetry, ""}:       {commits, decisions},
-	{workTelemetry, "events"}: {decisions, orders},
-	{workTelemetry, "*"}:      {decisions, ofBound},
-	{workOrders, "*"}:         {orders},
-	{workDecisions, "*"}:      {decisions, orders},
-	{workOutbox, "*"}:         {decisions},
-	{workSweep, "drones"}:     {func(w Work) float64 { return w.SweptIdle }, func(w Work) float64 { return w.SweptBound }},
-	{workSweep, "missions"}:   {func(w Work) float64 { return w.SweptBound }},
-	{workSweep, "orders"}:     {func(w Work) float64 { return w.SweptOpen }},
-	{workSweep, "depots"}:     {func(w Work) float64 { return w.SweptAreas }},
-	{workSweep, "*"}:          {sweeps},
-	{workCycle, "drones"}:     {func(w Work) float64 { return w.ReadIdle }, func(w Work) float64 { return w.ReadBound }},
-	{workCycle, "missions"}:   {func(w Work) float64 { return w.ReadBound }},
-	{workCycle, "orders"}:     {func(w Work) float64 { return w.ReadOpen }},
-	{workCycle, "depots"}:     {func(w Work) float64 { return w.ReadDepots }},
-	{workCycle, "warehouses"}: {func(w Work) float64 { return w.ReadDepots }},
-	{workCycle, "*"}:          {cycles},
-	{workLearn, "learned"}:    {func(w Work) float64 { return w.Looked }},
-	{workLearn, "orders"}:     {orders},
-	{workLearn, "missions"}:   {decisions},
-	{workLearn, "*"}:          {looks},
-	{workCensus, "*"}:         {func(w Work) float64 { return w.Censuses }},
-	{workDepots, "depots"}:    {func(w Work) float64 { return w.WatchedAreas }},
-	{workDepots, "cycles"}:    {func(w Work) float64 { return w.WatchedAreas }},
-	{workDepots, "*"}:         {func(w Work) float64 { return w.Watches }},
-	{workList, "*"}:           {func(w Work) float64 { return w.Listed }},
-	{workLost, "*"}:           {func(w Work) float64 { return w.LostTries }},
+	{workTelemetry, "drones"}:     {reports, companions},
+	{workTelemetry, ""}:           {commits, decisions},
+	{workTelemetry, "events"}:     {decisions, orders},
+	{workTelemetry, "*"}:          {decisions, ofBound},
+	{workOrders, "*"}:             {orders},
+	{workDecisions, "*"}:          {decisions, orders},
+	{workOutbox, "*"}:             {decisions},
+	{workSweep, "drones"}:         {func(w Work) float64 { return w.SweptIdle }, func(w Work) float64 { return w.SweptBound }},
+	{workSweep, "missions"}:       {func(w Work) float64 { return w.SweptBound }},
+	{workSweep, "orders"}:         {func(w Work) float64 { return w.SweptOpen }},
+	{workSweep, "depots"}:         {func(w Work) float64 { return w.SweptAreas }},
+	{workSweep, "*"}:              {sweeps},
+	{workCycle, "drones"}:         {func(w Work) float64 { return w.ReadIdle }, func(w Work) float64 { return w.ReadBound }},
+	{workCycle, "missions"}:       {func(w Work) float64 { return w.ReadBound }},
+	{workCycle, "orders"}:         {func(w Work) float64 { return w.ReadOpen }},
+	{workCycle, "depots"}:         {func(w Work) float64 { return w.ReadDepots }},
+	{workCycle, "warehouses"}:     {func(w Work) float64 { return w.ReadDepots }},
+	{workCycle, "locks"}:          {func(w Work) float64 { return w.Taken }},
+	{workCycle, "fence_counters"}: {func(w Work) float64 { return w.Taken }},
+	{workCycle, "*"}:              {cycles},
+	{workLearn, "learned"}:        {func(w Work) float64 { return w.Looked }},
+	{workLearn, "orders"}:         {orders},
+	{workLearn, "missions"}:       {decisions},
+	{workLearn, "*"}:              {looks},
+	{workCensus, "*"}:             {func(w Work) float64 { return w.Censuses }},
+	{workDepots, "depots"}:        {func(w Work) float64 { return w.WatchedAreas }},
+	{workDepots, "cycles"}:        {func(w Work) float64 { return w.WatchedAreas }},
+	{workDepots, "*"}:             {func(w Work) float64 { return w.Watches }},
+	{workList, "*"}:               {func(w Work) float64 { return w.Listed }},
+	{workLost, "*"}:               {func(w Work) float64 { return w.LostTries }},
 }
 
 // timesLaw says with which units the writes of a time grow.
@@ -340,6 +354,9 @@ func (m Model) day(f Fleet, t Timing) Work {
 	w.Sweeps = t.Sweeps * seconds
 	w.SweptIdle, w.SweptBound, w.SweptOpen, w.SweptAreas = w.Sweeps*w.Idle, w.Sweeps*w.Bound, w.Sweeps*w.Open, w.Sweeps*areas
 	w.Cycles = t.Cycles * areas * seconds
+	if !f.Owned {
+		w.Taken = w.Cycles
+	}
 	perArea := w.Cycles / areas
 	w.ReadIdle, w.ReadBound, w.ReadOpen, w.ReadDepots = perArea*w.Idle, perArea*w.Bound, perArea*w.Open, w.Cycles*areas
 	w.Looks = t.Looks * seconds
@@ -366,6 +383,13 @@ func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 	add(workCensus, "", Count{Reads: w.Censuses * (float64(f.Drones) + w.Open) / 1000})
 	add(workOrders, "depots", Count{Calls: 1, Reads: float64(f.Areas)}.times(managers*w.Seconds/depotsEvery.Seconds()))
 	add(workTelemetry, "events", Count{Calls: 1, Writes: 1, Deletes: 1}.times(w.MoreChanges))
+	if f.Owned { // the locks are extended, and every member hears every heartbeat
+		beats := float64(f.Optimizers) * w.Seconds / ownership.Heartbeat.Seconds()
+		add(workCycle, "locks", Count{Calls: 1, Writes: 1}.times(float64(f.Areas)*w.Seconds/extendEvery.Seconds()))
+		add(workMembers, "members", Count{Calls: beats, Writes: beats, Reads: beats * float64(f.Optimizers)})
+	} else { // once, while it searches
+		add(workCycle, "locks", Count{Calls: 1, Writes: 1}.times(w.Cycles))
+	}
 	add(workProbes, "", Count{Calls: probeReads, Reads: probeReads}.times(managers*w.Seconds/probeEvery.Seconds()))
 	return parts
 }

@@ -55,6 +55,7 @@ const (
 	workList      = "list"   // an optimizer lists the depots
 	workLost      = "lost"   // a try for a lock that another process holds
 	workProbes    = "probes" // of /readyz
+	workMembers   = "members"
 )
 
 // Sample is what a trial counted.
@@ -337,6 +338,7 @@ func (t *trial) periodic(ctx context.Context, second int, runner *dispatch.Runne
 				return err
 			}
 			t.work.Cycles++
+			t.work.Taken++
 			t.work.Searches += min(1, float64(c.Orders))
 			t.work.ReadDepots += areas
 		}

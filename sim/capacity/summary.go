@@ -56,13 +56,19 @@ const month = 30 // days
 // Summary computes everything about a fleet.
 func (m Model) Summary(f Fleet, p Platform) Summary {
 	t := m.Time(f, p)
-	r := m.use(f, t)
-	r.KeptUp = m.use(f, f.nominal(t)).Dollars[Lists[0].Name]
+	r := m.withCosts(f, t)
 	r.Hottest, r.Rising, r.Waits, r.Share, r.Breaks = m.hottest(f, t), m.rising(f, t), t.Waits, t.Share, m.Breaks(p)
 	writes := r.Use.Writes * float64(f.Drones) / (24 * 60 * 60)
 	if writes > rampStart {
 		r.ramp = time.Duration(math.Ceil(math.Log(writes/rampStart)/math.Log(rampFactor))) * 5 * time.Minute
 	}
+	return r
+}
+
+// withCosts is the part of a summary that is about cost, with what it would be if all kept up.
+func (m Model) withCosts(f Fleet, t Timing) Summary {
+	r := m.use(f, t)
+	r.KeptUp = m.use(f, f.nominal(t)).Dollars[Lists[0].Name]
 	return r
 }
 
@@ -89,6 +95,9 @@ func (m Model) use(f Fleet, t Timing) Summary {
 		return Lists[0].Cost(some, m.documents) * month / n
 	}
 	for work, c := range works {
+		if c.Calls == 0 {
+			continue
+		}
 		r.Parts = append(r.Parts, Part{work, c.Reads / n, c.Writes / n, c.Deletes / n, c.Calls / n, cost(work)})
 	}
 	r.Parts = append(r.Parts, Part{Work: "Pub/Sub", Dollars: pubsub / (1 << 40) * Lists[0].PubSubTiB * month / n})
@@ -183,9 +192,9 @@ func rateTable(what string, rates []Rate) *table {
 }
 
 func breakTable(breaks []Break) *table {
-	t := &table{head: []string{"what breaks", "from drones", "then"}}
+	t := &table{head: []string{"what breaks", "from drones", "with `--ownership lock`", "then"}}
 	for _, b := range breaks {
-		t.add(b.What, grouped(significant(b.Drones)), b.Then)
+		t.add(b.What, significant(b.Drones), significant(b.Locked), b.Then)
 	}
 	return t
 }
@@ -196,11 +205,18 @@ func (m Model) Tables(p Platform) map[string]string {
 	costs := costTable()
 	var sizes []Summary
 	for _, n := range []int{1000, 10_000, 100_000, largest} {
-		r := m.Summary(Typical(n, areasOf(n)), p)
+		r := m.Summary(Typical(n, 0, true), p)
 		sizes = append(sizes, r)
 		costs.add(r.costRow()...)
 	}
 	costs.write(&cost)
+	before := costTable()
+	for _, n := range []int{1000, 10_000, 100_000, largest} {
+		f := Typical(n, 0, false)
+		before.add(m.withCosts(f, m.Time(f, p)).costRow()...)
+	}
+	cost.WriteString("With two optimizers and `--ownership lock`:\n\n")
+	before.write(&cost)
 	sizes[0].partTable().write(&parts)
 
 	w := table{head: []string{"p50 / p99"}}
@@ -224,6 +240,13 @@ func (m Model) Tables(p Platform) map[string]string {
 		shares = append(shares, fmt.Sprintf("%.1f %%", 100*r.Share))
 	}
 	w.add(shares...)
+	locked := []string{"likewise, with `--ownership lock`"}
+	for _, r := range sizes {
+		var t Timing
+		m.timeCycles(Typical(r.Fleet.Drones, 0, false), p, &t)
+		locked = append(locked, fmt.Sprintf("%.1f %%", 100*t.Share))
+	}
+	w.add(locked...)
 	w.write(&waits)
 
 	fmt.Fprintf(&rising, "At %s drones:\n\n", grouped(100_000))
@@ -278,10 +301,13 @@ func digits(n float64) string {
 	return grouped(n)
 }
 
-// significant are the first three digits of a number.
-func significant(n int) float64 {
+// significant are the first three digits of a size; 0 is none.
+func significant(n int) string {
+	if n == 0 {
+		return "-"
+	}
 	unit := math.Pow(10, math.Floor(math.Log10(float64(n)))-2)
-	return math.Round(float64(n)/unit) * unit
+	return grouped(math.Round(float64(n)/unit) * unit)
 }
 
 // grouped is a whole number with commas.

@@ -45,7 +45,7 @@ func TestRising_IsThatOfTheIndexes(t *testing.T) {
 			t.Errorf("%s ends an index and is exempt from indexing", last)
 		}
 	}
-	f := Typical(shardFrom, 0)
+	f := Typical(shardFrom, 0, true)
 	for i, r := range model.rising(f, Timing{Batch: 1, Cycles: 0.1}) {
 		if r.Factor > 1.01 || i == 0 && r.Factor < 0.9 {
 			t.Errorf("%s has %.0f writes a second at its peak, with %d drones; docs/auditing.md tells fleets to shard events from there", r.What, r.Peak, f.Drones)
@@ -63,3 +63,53 @@ func TestRising_IsThatOfTheIndexes(t *testing.T) {
 
 // shardFrom is the fleet from which docs/auditing.md tells to shard events.
 const shardFrom = 70_000
+
+// The limits that were read in the code before anything was mended. F-CAP-01
+func TestBreaks_AreThoseReadInTheCode(t *testing.T) {
+	model, err := Stored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string][2]int{ // from and to, in drones
+		"learning: a page of orders in five minutes":                 {5_750, 5_770},
+		"optimizers: each runs every area, and one takes most locks": {8_000, 10_000},
+		"live feed: pulls, one after the other":                      {10_000, 20_000},
+		"index: `time` of `events`":                                  {60_000, 80_000},
+		"sweeper: one process reads every drone":                     {90_000, 130_000},
+		"index: `createdAt` of `orders`":                             {700_000, 740_000},
+	}
+	for _, b := range model.Breaks(Today) {
+		if want, is := read[b.What]; is && (b.Locked < want[0] || b.Locked > want[1]) {
+			t.Errorf("%s: from %d drones, want %d to %d", b.What, b.Locked, want[0], want[1])
+		}
+		delete(read, b.What)
+	}
+	for what := range read {
+		t.Errorf("nothing breaks of %q", what)
+	}
+}
+
+// Where each optimizer runs every area, ten areas share two processors. Where members own areas, a
+// search has its processor, and with too few optimizers cycles come late. Ten members share ten areas
+// unevenly, so not every area has a cycle in each interval.
+func TestTiming_OfOptimizers(t *testing.T) {
+	model, err := Stored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	timing := func(owned bool, optimizers int) (t Timing) {
+		f := Typical(10_000, 10, owned)
+		f.Optimizers = optimizers
+		model.timeCycles(f, Today, &t)
+		return t
+	}
+	if at := timing(false, 2); at.Share > 0.25 || at.Cycles < 0.08 {
+		t.Errorf("with a lock for each cycle a search gets %.2f of a processor, and an area %.3f cycles a second", at.Share, at.Cycles)
+	}
+	if at := timing(true, 10); at.Share < 0.99 || at.Cycles < 0.06 {
+		t.Errorf("an owner's search gets %.2f of a processor, and an area %.3f cycles a second", at.Share, at.Cycles)
+	}
+	if at := timing(true, 2); at.Share < 0.99 || at.Cycles > 0.03 {
+		t.Errorf("two owners of ten areas: a search gets %.2f of a processor, and an area %.3f cycles a second", at.Share, at.Cycles)
+	}
+}
