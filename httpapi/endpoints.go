@@ -29,6 +29,7 @@ func (a *API) consoleEndpoints() (endpoints []endpoint) {
 		endpoints = append(endpoints, handling(path, "", console.Handler(file, a.baseMap)))
 	}
 	endpoints = append(endpoints, handling(console.MapPath, identity.Viewer, http.HandlerFunc(a.baseMap.About)),
+		handling(console.OverlayPath, identity.Viewer, http.HandlerFunc(a.baseMap.Overlay)),
 		handling(console.PMTilesPath, identity.Viewer, http.HandlerFunc(a.baseMap.Archive)))
 	slices.SortFunc(endpoints, func(x, y endpoint) int { return strings.Compare(x.path, y.path) })
 	return endpoints

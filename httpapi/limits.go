@@ -21,7 +21,7 @@ import (
 func (e endpoint) budget() ratelimit.Budget {
 	_, file := console.Files[e.path]
 	switch {
-	case file, slices.Contains([]string{healthPath, "/readyz", "/metrics", console.MapPath, console.PMTilesPath}, e.path):
+	case file, slices.Contains([]string{healthPath, "/readyz", "/metrics", console.MapPath, console.PMTilesPath, console.OverlayPath}, e.path):
 		return ""
 	case e.path == streamPath:
 		return ratelimit.Streams

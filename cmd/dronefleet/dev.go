@@ -48,6 +48,7 @@ type devCommand struct {
 	HTTPHosts       []httpapi.Host `help:"Host names, besides localhost, by which the HTTP API may be reached." placeholder:"HOST" name:"http-hosts"`
 	LogLevel        slog.Level     `help:"Lowest severity that is logged to standard error: debug, info, warn, error." default:"error" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
 	cli.Watching
+	httpapi.MapFlags
 	TraceTelemetry float64           `help:"Share of telemetry that is traced, unless the sender decided." default:"0.01" check:"min 0 max 1"`
 	NoOptimizer    bool              `help:"Game day: run no optimizer; optimizers that join do the planning."`
 	ClockSkew      time.Duration     `help:"Game day: how far the clock of State Manager and optimizer is ahead of all others, in simulated time." default:"0"`
@@ -62,6 +63,7 @@ func (c *devCommand) gameDay() devrun.GameDay {
 // Check implements config.Checker.
 func (c *devCommand) Check(r *config.Refuser) {
 	c.CheckWatching(r)
+	c.CheckMap(r)
 	c.gameDay().Check(time.Duration(float64(c.Duration)*c.Speed), r.Refuse)
 	if c.Operator {
 		if err := devrun.CheckOperator(cli.ListenAddr(c.HTTPAddr), c.HTTPHosts); err != nil {
@@ -91,6 +93,11 @@ func (c *devCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	below, err := c.OpenMap()
+	if err != nil {
+		return err
+	}
+	defer below.Close()
 	console := os.Stdout
 	if closed(os.Stdout) {
 		if closed(os.Stderr) {
@@ -113,7 +120,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 		Depots: depots, Warehouses: warehouses, ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate, Pace: c.Pace, NoLearning: !c.Learn, NoAdvance: !c.Position,
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
-		LinkAddr: c.LinkAddr, DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, GameDay: c.gameDay(),
+		LinkAddr: c.LinkAddr, DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), HTTPHosts: c.HTTPHosts, BaseMap: below, GameDay: c.gameDay(),
 		Operator: c.Operator, In: menuInput(c.Operator, console),
 		Out: console, Terminal: isTerminal(console), Log: log,
 	})

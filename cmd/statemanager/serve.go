@@ -44,7 +44,7 @@ type serveCommand struct {
 	HTTPAddr           string             `help:"Address of the HTTP API; \"\" or off for none." default:"127.0.0.1:8080" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	webhookKeys
 	access
-	baseMap
+	httpapi.MapFlags
 }
 
 // Check implements config.Checker.
@@ -53,7 +53,7 @@ func (c *serveCommand) Check(r *config.Refuser) {
 	c.CheckLocks(r)
 	c.CheckWatching(r)
 	c.access.check(r, c.HTTPAddr)
-	c.baseMap.check(r)
+	c.CheckMap(r)
 }
 
 func (c *serveCommand) worker(clock *simclock.Clock) pubsubio.Config {
@@ -72,7 +72,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	below, err := c.baseMap.open()
+	below, err := c.OpenMap()
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,7 +23,8 @@ type BaseMapConfig struct {
 	// Tiles is the URL of raster tiles with {z}, {x} and {y}: of another site, or a path
 	// of this one.
 	Tiles string
-	// PMTiles is a file of raster tiles, PMTiles version 3.
+	// PMTiles is a file of tiles, PMTiles version 3: raster tiles, or vector tiles with the
+	// schema of the Protomaps basemap, version 4.
 	PMTiles string
 	// Attribution is what the map must say about its source; "" for what a PMTiles file
 	// says itself.
@@ -31,11 +33,12 @@ type BaseMapConfig struct {
 	MaxZoom int
 }
 
-// BaseMap is a map below the fleet. The zero value is none: the page draws its own coarse
-// shapes.
+// BaseMap is a map below the fleet. The zero value is none: the page draws coasts, a grid and
+// rings around depots.
 type BaseMap struct {
-	about   json.RawMessage // what the page is told
-	origin  string          // of tiles of another site
+	about   aboutMap
+	overlay []byte // as the page reads it; nil for none
+	origin  string // of tiles of another site
 	archive *os.File
 	tag     string // of the archive
 	size    int64
@@ -46,37 +49,39 @@ type BaseMap struct {
 type aboutMap struct {
 	Tiles       string `json:"tiles,omitempty"`
 	PMTiles     string `json:"pmtiles,omitempty"`
+	Vector      bool   `json:"vector,omitempty"` // the tiles of PMTiles; then with its zooms
 	Attribution string `json:"attribution,omitempty"`
+	MinZoom     int    `json:"minZoom,omitempty"`
 	MaxZoom     int    `json:"maxZoom,omitempty"`
+	Overlay     string `json:"overlay,omitempty"`
 }
 
-// PMTilesPath is where the page reads a PMTiles file, in parts; MapPath is where it asks
-// what to draw.
+// MapPath is where the page asks what to draw, PMTilesPath is where it reads a PMTiles file,
+// in parts, and OverlayPath is where it reads the operator's places.
 const (
-	PMTilesPath = "/console/map.pmtiles"
 	MapPath     = "/console/map.json"
+	PMTilesPath = "/console/map.pmtiles"
+	OverlayPath = "/console/overlay.json"
 )
 
 // OpenBaseMap checks the configured map and opens its file, if there is one. Errors do not name
 // the setting.
 func OpenBaseMap(cfg BaseMapConfig) (*BaseMap, error) {
-	m, about := &BaseMap{}, aboutMap{Tiles: cfg.Tiles, Attribution: cfg.Attribution, MaxZoom: cfg.MaxZoom}
-	var err error
+	m := &BaseMap{}
 	switch {
 	case cfg.PMTiles != "":
-		about = aboutMap{PMTiles: PMTilesPath, Attribution: cfg.Attribution}
-		if err = m.open(cfg.PMTiles, &about); err != nil {
+		m.about = aboutMap{PMTiles: PMTilesPath, Attribution: cfg.Attribution}
+		if err := m.open(cfg.PMTiles); err != nil {
 			return nil, fmt.Errorf("is %.256q, %w", cfg.PMTiles, err)
 		}
 	case cfg.Tiles != "":
-		if m.origin, err = originOf(cfg.Tiles); err != nil {
+		origin, err := originOf(cfg.Tiles)
+		if err != nil {
 			return nil, err
 		}
-	default:
-		about = aboutMap{}
+		m.origin, m.about = origin, aboutMap{Tiles: cfg.Tiles, Attribution: cfg.Attribution, MaxZoom: cfg.MaxZoom}
 	}
-	m.about, err = json.Marshal(about)
-	return m, err
+	return m, nil
 }
 
 // Close closes the file.
@@ -118,13 +123,13 @@ const (
 	pmHeader      = 127
 	pmNone        = 1 // compressions
 	pmGzip        = 2
-	pmVector      = 1 // types of tiles; then PNG, JPEG and WebP
+	pmVector      = 1 // types of tiles; then PNG, JPEG, WebP and AVIF
 	pmAVIF        = 5
 	pmMaxMetadata = 1 << 20
 )
 
 // open checks that the page can read an archive.
-func (m *BaseMap) open(name string, about *aboutMap) (err error) {
+func (m *BaseMap) open(name string) (err error) {
 	if m.archive, err = os.Open(name); err != nil {
 		return fmt.Errorf("which cannot be opened: %w", errors.Unwrap(err))
 	}
@@ -145,14 +150,15 @@ func (m *BaseMap) open(name string, about *aboutMap) (err error) {
 	if _, err := m.archive.ReadAt(h, 0); err != nil || string(h[:7]) != "PMTiles" || h[7] != 3 {
 		return errors.New("which is not PMTiles version 3; convert it with the command pmtiles")
 	}
+	vector := h[99] == pmVector
 	switch {
-	case h[99] == pmVector:
-		return errors.New("which holds vector tiles; give a file of raster tiles: PNG, JPEG, WebP or AVIF")
 	case h[99] < pmVector || h[99] > pmAVIF:
-		return fmt.Errorf("whose tiles are of the unknown type %d; give a file of raster tiles: PNG, JPEG, WebP or AVIF", h[99])
+		return fmt.Errorf("whose tiles are of the unknown type %d; give a file of vector tiles (MVT), PNG, JPEG, WebP or AVIF", h[99])
 	case h[97] != pmNone && h[97] != pmGzip:
 		return fmt.Errorf("whose directories are compressed by method %d; give a file with gzip (2) or none (1)", h[97])
-	case h[98] > pmNone:
+	case vector && h[98] != pmNone && h[98] != pmGzip:
+		return fmt.Errorf("whose tiles are compressed by method %d; give a file with gzip (2) or none (1)", h[98])
+	case !vector && h[98] > pmNone:
 		return errors.New("whose tiles are compressed inside the archive; give a file of uncompressed raster tiles")
 	}
 	for at := 8; at < 72; at += 16 {
@@ -162,39 +168,62 @@ func (m *BaseMap) open(name string, about *aboutMap) (err error) {
 		}
 	}
 	m.tag = fmt.Sprintf(`"%x-%x"`, m.size, info.ModTime().UnixNano())
-	if about.Attribution == "" {
-		about.Attribution = m.attribution(h)
+	says, known := m.metadata(h)
+	if vector {
+		if known && !says.drawable() {
+			return errors.New("whose layers are not those of the Protomaps basemap, version 4; make the file with: pmtiles extract https://build.protomaps.com/DATE.pmtiles FILE --bbox=WEST,SOUTH,EAST,NORTH")
+		}
+		m.about.Vector, m.about.MinZoom, m.about.MaxZoom = true, int(h[100]), int(h[101])
+	}
+	if m.about.Attribution == "" {
+		m.about.Attribution = html.UnescapeString(markup.ReplaceAllString(says.Attribution, ""))
 	}
 	return nil
 }
 
 var markup = regexp.MustCompile(`<[^>]*>`)
 
-// attribution is what the archive says about its source, as text; "" if it says nothing.
-func (m *BaseMap) attribution(h []byte) string {
+// pmMetadata is what an archive says about itself.
+type pmMetadata struct {
+	Attribution string
+	Layers      []struct {
+		ID     string
+		Fields map[string]any
+	} `json:"vector_layers"`
+}
+
+// drawable reports whether the page knows one of the layers.
+func (m pmMetadata) drawable() bool {
+	for _, l := range m.Layers {
+		if _, has := l.Fields["kind"]; has && slices.Contains([]string{"earth", "water", "landuse", "roads", "places"}, l.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// metadata is what the archive says; false if it is not readable.
+func (m *BaseMap) metadata(h []byte) (says pmMetadata, known bool) {
 	var from io.Reader = io.NewSectionReader(m.archive, int64(binary.LittleEndian.Uint64(h[24:])), int64(binary.LittleEndian.Uint64(h[32:]))) // checked against the size
 	if h[97] == pmGzip {
 		z, err := gzip.NewReader(from)
 		if err != nil {
-			return ""
+			return says, false
 		}
 		from = z
 	}
-	var metadata struct{ Attribution string }
-	if json.NewDecoder(io.LimitReader(from, pmMaxMetadata)).Decode(&metadata) != nil {
-		return ""
-	}
-	return html.UnescapeString(markup.ReplaceAllString(metadata.Attribution, ""))
+	err := json.NewDecoder(io.LimitReader(from, pmMaxMetadata)).Decode(&says)
+	return says, err == nil
 }
 
 // About answers with what the page is to draw.
 func (m *BaseMap) About(w http.ResponseWriter, r *http.Request) {
-	about := json.RawMessage("{}")
+	var about aboutMap
 	if m != nil {
 		about = m.about
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(about) // the client is gone
+	_ = json.NewEncoder(w).Encode(about) // the client is gone
 }
 
 // Archive answers with parts of the PMTiles file.

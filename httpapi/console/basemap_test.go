@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,21 +45,20 @@ func tile(t *testing.T, z, x, y int) []byte {
 	return out.Bytes()
 }
 
-// tileAt is the place of a number on the Hilbert curve of a zoom.
-func tileAt(z, d int) (x, y int) {
-	for s := 1; s < 1<<z; s *= 2 {
-		rx := 1 & (d / 2)
-		ry := 1 & (d ^ rx)
+// tileID is the number of a tile: zooms in turn, each along a Hilbert curve.
+func tileID(z, x, y int) (id uint64) {
+	id = (1<<(2*z) - 1) / 3
+	for s := 1 << z / 2; s > 0; s /= 2 {
+		rx, ry := min(x&s, 1), min(y&s, 1)
+		id += uint64(s * s * (3*rx ^ ry))
 		if ry == 0 {
 			if rx == 1 {
-				x, y = s-1-x, s-1-y
+				x, y = s-1-x&(s-1), s-1-y&(s-1)
 			}
 			x, y = y, x
 		}
-		x, y = x+s*rx, y+s*ry
-		d /= 4
 	}
-	return x, y
+	return id
 }
 
 type pmEntry struct{ id, offset, length, run uint64 }
@@ -94,38 +95,74 @@ func zipped(raw []byte) []byte {
 	return out.Bytes()
 }
 
-// archive writes a PMTiles file of the whole world. The root directory holds the first
-// tile, a leaf the others. change may spoil the header.
-func archive(t *testing.T, change func(header []byte)) string {
+func unzipped(t *testing.T, data []byte) []byte {
 	t.Helper()
-	var tiles []byte
-	var leaf []pmEntry
-	id := uint64(0)
-	add := func(z, x, y int) pmEntry {
-		data := tile(t, z, x, y)
-		e := pmEntry{id, uint64(len(tiles)), uint64(len(data)), 1}
-		tiles = append(tiles, data...)
-		id++
-		return e
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
 	}
-	first := add(0, 0, 0)
-	for z := 1; z <= deepest; z++ {
-		for d := range 1 << (2 * z) {
-			x, y := tileAt(z, d)
-			leaf = append(leaf, add(z, x, y))
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// tileset is what a PMTiles file of the tests holds.
+type tileset struct {
+	kind, packed byte // the type of tiles, and how they are compressed
+	zooms        int  // the last
+	tiles        map[[3]int][]byte
+	metadata     string
+	scattered    bool // tiles lie in another order than their numbers
+}
+
+// raster is a map of the whole world in colours.
+func raster(t *testing.T) tileset {
+	s := tileset{kind: 2, packed: 1, zooms: deepest, tiles: map[[3]int][]byte{}, metadata: `{"attribution": "<a href=\"https://example.org\">&copy; Cartographers</a>"}`}
+	for z := range deepest + 1 {
+		for i := range 1 << (2 * z) {
+			x, y := i>>z, i&(1<<z-1)
+			s.tiles[[3]int{z, x, y}] = tile(t, z, x, y)
 		}
 	}
-	leaves := directory(leaf)
-	root := directory([]pmEntry{first, {1, 0, uint64(len(leaves)), 0}})
-	metadata := zipped([]byte(`{"attribution": "<a href=\"https://example.org\">&copy; Cartographers</a>"}`))
-	header := append([]byte("PMTiles\x03"), make([]byte, 119)...)
-	at := uint64(len(header))
-	for i, part := range [][]byte{root, metadata, leaves, tiles} {
-		binary.LittleEndian.PutUint64(header[8+16*i:], at)
-		binary.LittleEndian.PutUint64(header[16+16*i:], uint64(len(part)))
-		at += uint64(len(part))
+	return s
+}
+
+// write writes the file. The root directory holds the first tile, a leaf the others. change may
+// spoil the header.
+func (s tileset) write(t *testing.T, change func(header []byte)) string {
+	t.Helper()
+	var entries []pmEntry
+	for at, data := range s.tiles {
+		entries = append(entries, pmEntry{tileID(at[0], at[1], at[2]), 0, uint64(len(data)), 1})
 	}
-	header[97], header[98], header[99], header[101] = 2, 1, 2, deepest
+	byID := func(a, b pmEntry) int { return cmp.Compare(a.id, b.id) }
+	slices.SortFunc(entries, byID)
+	if s.scattered {
+		slices.Reverse(entries)
+	}
+	at := map[uint64][]byte{}
+	for place, data := range s.tiles {
+		at[tileID(place[0], place[1], place[2])] = data
+	}
+	var tiles []byte
+	for i := range entries {
+		entries[i].offset = uint64(len(tiles))
+		tiles = append(tiles, at[entries[i].id]...)
+	}
+	slices.SortFunc(entries, byID)
+	leaves := directory(entries[1:])
+	root := directory([]pmEntry{entries[0], {entries[1].id, 0, uint64(len(leaves)), 0}})
+	metadata := zipped([]byte(s.metadata))
+	header := append([]byte("PMTiles\x03"), make([]byte, 119)...)
+	offset := uint64(len(header))
+	for i, part := range [][]byte{root, metadata, leaves, tiles} {
+		binary.LittleEndian.PutUint64(header[8+16*i:], offset)
+		binary.LittleEndian.PutUint64(header[16+16*i:], uint64(len(part)))
+		offset += uint64(len(part))
+	}
+	header[97], header[98], header[99], header[101] = 2, s.packed, s.kind, byte(s.zooms)
 	change(header)
 	name := filepath.Join(t.TempDir(), "world.pmtiles")
 	if err := os.WriteFile(name, bytes.Join([][]byte{header, root, metadata, leaves, tiles}, nil), 0o600); err != nil {
@@ -134,10 +171,16 @@ func archive(t *testing.T, change func(header []byte)) string {
 	return name
 }
 
+// archive writes a PMTiles file of raster tiles.
+func archive(t *testing.T, change func(header []byte)) string { return raster(t).write(t, change) }
+
 // mapped serves the page over a map, without a fleet.
-func mapped(t *testing.T, cfg console.BaseMapConfig) string {
+func mapped(t *testing.T, cfg console.BaseMapConfig, overlay ...string) string {
 	t.Helper()
 	m, err := console.OpenBaseMap(cfg)
+	for _, name := range overlay {
+		err = cmp.Or(err, m.ReadOverlay(name))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,8 +274,10 @@ func TestOpenBaseMap(t *testing.T) {
 		{console.BaseMapConfig{PMTiles: text + "-none"}, "cannot be opened: no such file"},
 		{console.BaseMapConfig{PMTiles: t.TempDir()}, "not a file"},
 		{console.BaseMapConfig{PMTiles: spoilt(7, 2)}, "not PMTiles version 3"},
-		{console.BaseMapConfig{PMTiles: spoilt(99, 1)}, "vector tiles"},
+		{console.BaseMapConfig{PMTiles: spoilt(99, 1)}, "not those of the Protomaps basemap"},
 		{console.BaseMapConfig{PMTiles: spoilt(99, 9)}, "unknown type 9"},
+		{console.BaseMapConfig{PMTiles: city().write(t, func([]byte) {})}, ""},
+		{console.BaseMapConfig{PMTiles: city().write(t, func(h []byte) { h[98] = 3 })}, "tiles are compressed by method 3"},
 		{console.BaseMapConfig{PMTiles: spoilt(97, 3)}, "method 3"},
 		{console.BaseMapConfig{PMTiles: spoilt(98, 2)}, "compressed inside the archive"},
 		{console.BaseMapConfig{PMTiles: spoilt(70, 1)}, "shorter than its header says"},

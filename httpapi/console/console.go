@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,8 @@ var Files = map[string]string{
 	"/{$}":                 "index.html",
 	"/console/console.js":  "main.js",
 	"/console/console.css": "console.css",
+	"/console/tiles.js":    "tiles.js", // a worker
+	"/console/world.json":  "world.json.gz",
 }
 
 // Handler answers with one of Files, for a page that shows m below the fleet. Browsers
@@ -40,7 +43,11 @@ func Handler(file string, m *BaseMap) http.Handler {
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Type", mime.TypeByExtension(path.Ext(file)))
+		name, packed := strings.CutSuffix(file, ".gz")
+		if packed {
+			h.Set("Content-Encoding", "gzip")
+		}
+		h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 		h.Set("Content-Security-Policy", allowed)
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Content-Type-Options", "nosniff")

@@ -4,6 +4,7 @@
 // fleet only from the API.
 package console
 
-// One command makes everything in dist, so that the gate can compare it.
+// These commands make everything in dist, so that the gate can compare it.
 //
-//go:generate go tool -modfile=../../tools/go.mod esbuild web/main.tsx web/console.css web/index.html --bundle --minify --target=es2022 --charset=utf8 "--banner:js=/* Contains Preact 10.29.8, copyright Jason Miller, under the MIT licence. */" --log-level=warning --entry-names=[name] --loader:.html=copy --outdir=dist
+//go:generate go tool -modfile=../../tools/go.mod esbuild web/main.tsx web/console.css web/index.html web/world.json.gz --bundle --minify --target=es2022 --charset=utf8 "--banner:js=/* Contains Preact 10.29.8, copyright Jason Miller, under the MIT licence. */" --log-level=warning --entry-names=[name] --loader:.html=copy --loader:.gz=copy --outdir=dist
+//go:generate go tool -modfile=../../tools/go.mod esbuild web/tiles.ts --bundle --minify --target=es2022 --charset=utf8 --log-level=warning --outdir=dist

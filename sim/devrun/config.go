@@ -16,6 +16,7 @@ import (
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/httpapi"
+	webconsole "github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/solver"
@@ -41,10 +42,11 @@ type Config struct {
 	Strategy        solver.Strategy
 	FirestoreAddr   string // where the embedded servers listen; "" for a free port
 	PubSubAddr      string
-	HTTPAddr        string         // where the HTTP API listens; "" for none
-	HTTPHosts       []httpapi.Host // by which the HTTP API may be reached, besides localhost
-	LinkAddr        string         // where drones connect; "" for no gateway
-	DataDir         string         // keeps the fleet across runs; "" for memory only
+	HTTPAddr        string              // where the HTTP API listens; "" for none
+	HTTPHosts       []httpapi.Host      // by which the HTTP API may be reached, besides localhost
+	BaseMap         *webconsole.BaseMap // below the fleet on the console's map; nil for none
+	LinkAddr        string              // where drones connect; "" for no gateway
+	DataDir         string              // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
 	Operator        bool      // whoever opens the console is an operator; HTTPAddr must be a loopback address
 	In              io.Reader // a terminal, where a person chooses incidents; nil for none

@@ -350,7 +350,7 @@ const operatorName = "operator (dev)"
 
 // site is how the HTTP API is served.
 func (run *devRun) site() httpapi.Site {
-	site := httpapi.Site{Access: httpapi.Access{Hosts: run.cfg.HTTPHosts, Limiter: ratelimit.New(ratelimit.Default, time.Now)}}
+	site := httpapi.Site{Access: httpapi.Access{Hosts: run.cfg.HTTPHosts, Limiter: ratelimit.New(ratelimit.Default, time.Now)}, BaseMap: run.cfg.BaseMap}
 	if run.cfg.Operator {
 		site.Access.Local, site.Incidents = operatorName, run.desk
 	}

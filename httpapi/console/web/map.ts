@@ -3,10 +3,10 @@ import { set } from "./dom";
 import type { Centre } from "./model";
 import { name } from "./names";
 import type { Page } from "./page";
-import { marne, ring, seine } from "./paris";
 import { Layer, type Shape } from "./sprites";
 import { open, time, type Store } from "./store";
 import type { Key, Order, Place } from "./types";
+import { View } from "./view";
 import { clock } from "./words";
 
 // Shape and colour by status. The shape alone tells statuses apart. Colours are variables
@@ -41,7 +41,7 @@ export class FleetMap {
   readonly took: number[] = []; // ms of the latest pictures
   private g: CanvasRenderingContext2D;
   private drones: Layer;
-  private below = new BaseMap(() => this.redraw());
+  readonly below = new BaseMap(() => this.redraw());
   private xs = new Float32Array(0); // of the drones in sight, so that a picture makes no garbage
   private ys = new Float32Array(0);
   private sight: Sight[] = [];
@@ -72,9 +72,10 @@ export class FleetMap {
 
   restyle(): void {
     const style = getComputedStyle(document.documentElement);
-    for (const name of ["ground", "water", "road", "text", "faint", "idle", "moving", "delivering", "charging", "problem", "emergency",
-      "unknown", "accent", "dim", "CRITICAL", "HIGH", "STANDARD"]) this.colours[name] = style.getPropertyValue("--" + name).trim();
+    for (const name of ["ground", "text", "faint", "idle", "moving", "delivering", "charging", "problem", "emergency",
+      "unknown", "accent", "CRITICAL", "HIGH", "STANDARD"]) this.colours[name] = style.getPropertyValue("--" + name).trim();
     this.drones.restyle();
+    this.below.restyle();
     this.redraw();
   }
 
@@ -229,7 +230,7 @@ export class FleetMap {
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.fillStyle = colours.ground;
     g.fillRect(0, 0, this.width, this.height);
-    this.drawBelow();
+    this.below.draw(g, new View(this.lat, this.lon, this.scale, this.width, this.height, ratio), store);
     g.font = "12px system-ui, sans-serif";
     g.textBaseline = "middle";
     this.drawHospitals();
@@ -241,22 +242,6 @@ export class FleetMap {
     for (const w of store.all.warehouse.values()) this.house(w.position, w.name ?? w.id, "W");
     this.drawDrones();
     this.drawScale();
-  }
-
-  // drawBelow draws the operator's map, dimmed so that the fleet stands out, or our own
-  // coarse shapes.
-  private drawBelow(): void {
-    const { g, colours } = this;
-    if (this.below.ready) {
-      const [north, west] = this.at(0, 0), [south, east] = this.at(this.width, this.height);
-      g.globalAlpha = Number(colours.dim);
-      this.below.draw(g, north, west, south, east, this.scale, (lat, lon) => this.xy(lat, lon));
-      g.globalAlpha = 1;
-      return;
-    }
-    this.line(ring, colours.road, 2);
-    this.line(seine, colours.water, 5);
-    this.line(marne, colours.water, 3);
   }
 
   private line(points: ArrayLike<number>, colour: string, width: number): void {

@@ -2,6 +2,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Props } from "./app";
 import { Card } from "./card";
 import { FleetMap, looks } from "./map";
+import { Places } from "./places";
 import { stamp, type Shape } from "./sprites";
 import { plain } from "./words";
 
@@ -26,6 +27,7 @@ export function MapView({ p }: Props) {
       <summary>Legend</summary>
       <ul id="shapes">{Object.entries(looks).map(([status, [shape, colour]]) => <li key={status}><Sign shape={shape} colour={colour} dark={p.dark} />{plain(status)}</li>)}</ul>
     </details>
+    <Places p={p} />
     <Card p={p} />
   </section>;
 }

@@ -1,7 +1,7 @@
 // A reader of PMTiles version 3: https://github.com/protomaps/PMTiles/blob/main/spec/v3/spec.md
 
 const headerSize = 127;
-const types: Record<number, string> = { 2: "image/png", 3: "image/jpeg", 4: "image/webp", 5: "image/avif" };
+const types: Record<number, string> = { 2: "image/png", 3: "image/jpeg", 4: "image/webp", 5: "image/avif" }; // of pictures
 const leavesKept = 64;
 const depth = 4; // of directories, at most
 
@@ -59,8 +59,9 @@ function find(entries: Entry[], id: number): Entry | undefined {
 export class Archive {
   minZoom = 0;
   maxZoom = 0;
-  private type = "";
-  private gzip = false;
+  type = ""; // of pictures, as browsers name it; "" for vector tiles
+  private zipped = false; // directories
+  private zippedTiles = false;
   private leaves = 0; // offsets in the file
   private tiles = 0;
   private root: Entry[] = [];
@@ -73,22 +74,23 @@ export class Archive {
     const a = new Archive(url), h = new DataView((await a.read(0, headerSize)).buffer), number = (at: number) => Number(h.getBigUint64(at, true));
     a.leaves = number(40);
     a.tiles = number(56);
-    a.gzip = h.getUint8(97) === 2;
+    a.zipped = h.getUint8(97) === 2;
+    a.zippedTiles = h.getUint8(98) === 2;
     a.type = types[h.getUint8(99)] ?? "";
     a.minZoom = h.getUint8(100);
     a.maxZoom = h.getUint8(101);
-    a.root = entriesOf(await a.unpacked(number(8), number(16)));
+    a.root = entriesOf(await a.read(number(8), number(16), a.zipped));
     return a;
   }
 
-  // tile is the picture of a tile; null if the archive has none there.
-  async tile(z: number, x: number, y: number): Promise<ImageBitmap | null> {
+  // tile is what the archive holds of a tile, unpacked; null if it has none there.
+  async tile(z: number, x: number, y: number): Promise<Uint8Array<ArrayBuffer> | null> {
     const id = tileId(z, x, y);
     let entries = this.root;
     for (let level = 0; level < depth; level++) {
       const e = find(entries, id);
       if (!e || (e.run > 0 && id >= e.id + e.run)) return null;
-      if (e.run > 0) return createImageBitmap(new Blob([await this.read(this.tiles + e.offset, e.length)], { type: this.type }));
+      if (e.run > 0) return this.read(this.tiles + e.offset, e.length, this.zippedTiles);
       entries = await this.leaf(e);
     }
     throw new Error("the map's directories are nested too deep");
@@ -97,7 +99,7 @@ export class Archive {
   private leaf(e: Entry): Promise<Entry[]> {
     let known = this.directories.get(e.offset);
     if (!known) {
-      known = this.unpacked(this.leaves + e.offset, e.length).then(entriesOf);
+      known = this.read(this.leaves + e.offset, e.length, this.zipped).then(entriesOf);
       known.catch(() => this.directories.delete(e.offset)); // to be read again
       this.directories.set(e.offset, known);
       if (this.directories.size > leavesKept) this.directories.delete(this.directories.keys().next().value!);
@@ -105,18 +107,12 @@ export class Archive {
     return known;
   }
 
-  private async unpacked(offset: number, length: number): Promise<Uint8Array> {
-    const bytes = await this.read(offset, length);
-    if (!this.gzip) return bytes;
-    return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
-  }
-
-  private async read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
+  private async read(offset: number, length: number, zipped = false): Promise<Uint8Array<ArrayBuffer>> {
     const resp = await fetch(this.url, { headers: { Range: `bytes=${offset}-${offset + length - 1}` } });
     if (resp.status === 503) throw new Error((await resp.text()).trim()); // the file has changed
     if (resp.status !== 206) throw new Error(`the State Manager answers ${resp.status}`);
     const bytes = new Uint8Array(await resp.arrayBuffer());
     if (bytes.length !== length) throw new Error("the map's file is shorter than it says");
-    return bytes;
+    return zipped ? new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer()) : bytes;
   }
 }
