@@ -1,4 +1,4 @@
-import type { Alert, Drone, Entities, Key, Kind, Mission, Order, Place, Position, Upsert, Waypoint } from "./types";
+import type { Drone, Entities, Key, Kind, Mission, Order, Place, Position, Upsert, Waypoint } from "./types";
 import { clock, plain } from "./words";
 
 const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse", "lock", "alert"];
@@ -39,7 +39,6 @@ export class Store {
   upsert(u: Upsert): void {
     const map = this.all[u.kind] as Map<string, unknown> | undefined;
     if (!map) return; // a kind of a later server
-    if (u.kind === "alert") u = { ...u, entity: { rank: 9, urgent: (u.entity as Alert).kind.startsWith("CRITICAL"), ...(u.entity as Partial<Alert>) } }; // from a State Manager that does not rank them
     map.set(u.id, u.entity);
     if (u.kind === "order" && this.hospitals.size < most) {
       const p = (u.entity as Order).deliveryLocation;
