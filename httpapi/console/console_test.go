@@ -245,11 +245,11 @@ func accessible(t *testing.T, ctx context.Context, what string, rules ...string)
 	}
 }
 
-var views = []string{"Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story"}
+var views = []string{"Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story", "Timeline"}
 
 func open(t *testing.T, ctx context.Context, view int) {
 	t.Helper()
-	js[any](t, ctx, fmt.Sprintf(`document.querySelectorAll("#tabs button")[%d].click(), 1`, view))
+	js[any](t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#tabs button")].find((b) => b.textContent === %q).click(), 1`, views[view]))
 }
 
 // F-UI-01: the console, in a browser, against a fleet.
@@ -342,7 +342,7 @@ func TestConsole_InABrowser(t *testing.T) {
 		await(t, ctx, `document.querySelector("#panel .lane").textContent.includes(" applied")`)
 		js[any](t, ctx, `(() => {
 			const c = structuredClone([...fleet.store.all.cycle.values()].sort((a, b) => a.startedAt < b.startedAt ? 1 : -1)[0]); c.id = "REFUSED"; c.depotId = document.querySelector("#panel .lane h2").textContent; c.startedAt = new Date(fleet.store.now()).toISOString(); c.applied = 3; c.refused = {ORDER_NOT_PENDING: 2, STALE_FENCE: 1};
-			fleet.store.upsert({kind: "cycle", id: c.id, entity: c}); document.querySelectorAll("#tabs button")[4].click(); return 1 })()`)
+			fleet.store.upsert({kind: "cycle", id: c.id, entity: c}); fleet.show("Cycles"); return 1 })()`)
 		for _, where := range []string{`#panel .lane`, `#panel tbody tr`} {
 			if text := js[string](t, ctx, fmt.Sprintf(`document.querySelector(%q).textContent`, where)); !strings.Contains(text, "3 applied; refused: 2 order not pending, 1 stale fence") {
 				t.Errorf("%s says %q", where, text)
@@ -374,7 +374,7 @@ func TestConsole_InABrowser(t *testing.T) {
 			s.upsert({kind: "depot", id: "STUCK", entity: {...[...s.all.depot.values()][0], id: "STUCK"}});
 			for (const [id, began, ended] of [["ONE", 300, 200], ["TWO", 250, 150], ["THREE", 140, 130]]) s.upsert({kind: "cycle", id, entity: {...c, id, depotId: "STUCK", startedAt: ago(began), endedAt: ago(ended)}});
 			s.upsert({kind: "alert", id: "A", entity: {id: "A", kind: "DEPOT_WITHOUT_CYCLES", entity: {kind: "depot", id: "STUCK"}, text: "stuck", rank: 2, urgent: true, acknowledged: null}});
-			document.querySelectorAll("#tabs button")[4].click();
+			fleet.show("Cycles");
 			const lane = document.querySelector("#panel .lane.stuck");
 			return [...lane.querySelectorAll("rect")].map((r) => r.getAttribute("y")).concat(lane.querySelector("p").textContent) })()`)
 		if len(rows) != 4 || rows[0] == rows[1] || rows[0] != rows[2] || !strings.HasPrefix(rows[3], "No cycle for 2\u00a0min while orders wait") {
@@ -404,7 +404,7 @@ func TestConsole_InABrowser(t *testing.T) {
 		id, _ := json.Marshal(hostile)
 		js[any](t, ctx, fmt.Sprintf(`(() => {
 			const d = structuredClone([...fleet.store.all.drone.values()][0]); d.id = %s; d.shortName = d.id; d.status = "EMERGENCY"; d.grounded = true; d.groundedReason = d.id;
-			fleet.store.upsert({kind: "drone", id: d.id, entity: d}); document.querySelectorAll("#tabs button")[1].click();
+			fleet.store.upsert({kind: "drone", id: d.id, entity: d}); fleet.show("Drones");
 			document.querySelector("#panel button.row").click(); return 1 })()`, id))
 		text, heading := js[string](t, ctx, `document.querySelector("#panel button.row").textContent`), js[string](t, ctx, `document.querySelector("#selected h2").textContent`)
 		harmed := js[bool](t, ctx, `"harmed" in window || document.querySelectorAll("#panel img, #panel script, #selected img").length > 0`)

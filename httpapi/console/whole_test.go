@@ -27,14 +27,14 @@ const ahead = 3 * time.Hour
 type form map[string]any
 
 // staged serves the page with a fleet that does not change, as somebody sees it who may
-// recall missions and acknowledge alerts.
+// recall missions, pin orders and acknowledge alerts.
 func staged(t *testing.T, entities ...any) (url string, commands *sent) {
 	mux := http.NewServeMux()
 	for path, file := range console.Files {
 		mux.Handle("GET "+path, console.Handler(file, nil))
 	}
 	mux.HandleFunc("GET /api/v1/session", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"name": "ann", "method": "token", "verbs": ["missions recall", "alerts acknowledge"]}`)
+		fmt.Fprint(w, `{"name": "ann", "method": "token", "verbs": ["missions recall", "orders pin", "alerts acknowledge"]}`)
 	})
 	commands = &sent{}
 	mux.HandleFunc("POST /api/v1/", commands.take)

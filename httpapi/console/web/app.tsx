@@ -12,6 +12,7 @@ import { Rail, Worst } from "./rail";
 import { StoryView } from "./story";
 import { Strip } from "./strip";
 import { TimeBar } from "./timebar";
+import { Timeline } from "./timeline";
 
 // Each component takes the page, and nothing from another one.
 export interface Props { p: Page }
@@ -38,12 +39,13 @@ export function App({ p }: Props) {
 function Tabs({ p }: Props) {
   return <nav id="tabs" aria-label="Views">
     {views.map((v) => <button key={v} type="button" aria-current={v === p.model.view ? "page" : undefined} disabled={p.model.past !== null && !knowsPast(v)}
-      onClick={() => p.show(v)}>{v}</button>)}
+      onClick={() => p.show(v)} onDragEnter={() => v === "Timeline" && p.show(v)}>{v}</button>)}
   </nav>;
 }
 
 const panels: Record<ViewName, (p: Page) => JSX.Element> = {
   Orders: (p) => <Board p={p} kind="order" caption="Open orders, those with the least time left first" />,
+  Timeline: (p) => <Timeline p={p} />,
   Drones: (p) => <Board p={p} kind="drone" caption="Drones, those in trouble first" />,
   Missions: (p) => <Board p={p} kind="mission" caption="Missions, active ones first" />,
   Alerts: (p) => <Rail p={p} />,

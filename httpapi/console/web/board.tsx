@@ -1,4 +1,5 @@
 import type { Props } from "./app";
+import { drag } from "./drag";
 import { Cut, Refs } from "./names";
 import { tables, type Table } from "./tables";
 
@@ -12,7 +13,7 @@ export function Board({ p, kind, caption }: Props & { kind: keyof typeof tables;
   const row = (e: { id: string }) => {
     const on = selected?.kind === kind && selected.id === e.id, act = () => p.select({ kind, id: e.id });
     const cells = t.columns.map((c) => c.refs ? <Refs p={p} list={c.refs(e)} /> : <Cut text={c.text(e, s)} />);
-    return <tr key={e.id} class={t.tone?.(e, s)} data-selected={on ? "" : undefined} onClick={(event) => { if (!(event.target as Element).closest("button")) act(); }}>
+    return <tr key={e.id} class={t.tone?.(e, s)} data-selected={on ? "" : undefined} {...(kind === "order" ? drag(p, e.id) : {})} onClick={(event) => { if (!(event.target as Element).closest("button")) act(); }}>
       <th scope="row"><button type="button" class="row" dir="auto" title={e.id} aria-pressed={on} onClick={act}>{cells[0]}</button></th>
       {cells.slice(1).map((cell) => <td dir="auto">{cell}</td>)}
     </tr>;

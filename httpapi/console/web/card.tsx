@@ -1,5 +1,6 @@
 import { Fragment, type ComponentChildren } from "preact";
 import type { Props } from "./app";
+import { depotFacts, drones } from "./depot";
 import { name, Refs, said } from "./names";
 import type { Page } from "./page";
 import { plannedBy, standing, time, unconfirmed } from "./store";
@@ -31,7 +32,7 @@ export function Card({ p }: Props) {
   </aside>;
 }
 
-type Fact = [string, ComponentChildren];
+export type Fact = [string, ComponentChildren];
 
 function facts(p: Page, k: Key): Fact[] {
   const refs = (kind: Kind, ids: (string | undefined)[]) => { const list = ids.filter((id) => id !== undefined); return list.length ? <Refs p={p} list={list.map((id) => ({ kind, id }))} /> : ""; };
@@ -53,14 +54,15 @@ function facts(p: Page, k: Key): Fact[] {
   if (k.kind === "mission" && m) {
     return [["Status", plain(m.status)], ["Command", m.status === "ACTIVE" ? unconfirmed(m) : ""], ["Drone", refs("drone", [m.droneId])], ["Stops", `${m.reachedStops} of ${m.route.length}`], ["Orders", refs("order", m.orderIds)]];
   }
-  const c = s.all.cycle.get(k.id), house = s.all.depot.get(k.id) ?? s.all.warehouse.get(k.id);
+  const c = s.all.cycle.get(k.id), depot = s.all.depot.get(k.id), warehouse = s.all.warehouse.get(k.id);
   if (k.kind === "cycle" && c) {
     return [["Depot", refs("depot", [c.depotId])], ["Began", clock(time(c.startedAt))], ["Outcome", plain(c.outcome)], ["Detail", c.detail ?? ""], ["Lock held by", c.holder ?? ""],
       ["Fence", fence(c)], ["Read", `${c.readMs} ms: ${c.drones} drones, ${c.orders} orders`], ["Solve", `${c.solveMs} ms`],
       ["Publish", `${c.publishMs} ms: ${c.missions} missions, ${c.assigned} orders`], ["Decisions", `${c.applied} applied`], ["Refused", refused(c)], ["Not served", notServed(c)],
       ["Handed over", c.handedOver ? `${c.handedOver} orders` : ""]];
   }
-  if (house && (k.kind === "depot" || k.kind === "warehouse")) return [["Name", house.name ?? ""], ["Position", `${house.position.lat}, ${house.position.lon}`]];
+  if (k.kind === "depot" && depot) return depotFacts(p, depot);
+  if (k.kind === "warehouse" && warehouse) return [["Position", `${warehouse.position.lat}, ${warehouse.position.lon}`], ["Here", drones(p, warehouse.position)]];
   return [["State", "not in the live view"]];
 }
 

@@ -1,8 +1,10 @@
 import { BaseMap } from "./basemap";
 import { set } from "./dom";
+import { drop } from "./drag";
 import type { Centre } from "./model";
 import { name } from "./names";
 import type { Page } from "./page";
+import { reach, standsAt } from "./parked";
 import { Layer, type Shape } from "./sprites";
 import { open, time, type Store } from "./store";
 import type { Key, Order, Place } from "./types";
@@ -22,14 +24,19 @@ const stale = 10e3, silent = 60e3; // ms since a report after which a drone pale
 const clusterAt = 400; // drones in sight from which crowds are drawn as numbers...
 const clusterZoom = 3000; // ...at fewer pixels than this a degree
 const clusterAlways = 10000; // or from which they are in any case: more take too long to draw
+const above = 18; // pixels from a place up to the number of its drones
 const rest = 500; // ms after which a move has ended
 const cell = 56; // pixels of a crowd
+const spread = 26; // pixels around a place up to which drones that stand there lie on each other
 const card = 310; // pixels at the right that the selection's facts cover
 
 const troubled = new Set(["PROBLEM", "EMERGENCY"]);
 
 // Sight is a drone as it is drawn.
 interface Sight { id: string; lat: number; lon: number; status: string; heading: number; at: number }
+
+// Pile is a place with drones that stand there, drawn as a number above it.
+interface Pile { kind: "depot" | "warehouse"; id: string; position: Place; x: number; y: number; count: number }
 
 // Parts are the elements that the map draws on: two canvases, the drones' above, and a scale.
 export interface Parts { canvas: HTMLCanvasElement; drones: HTMLCanvasElement; scale: HTMLElement; length: HTMLElement }
@@ -45,6 +52,7 @@ export class FleetMap {
   private xs = new Float32Array(0); // of the drones in sight, so that a picture makes no garbage
   private ys = new Float32Array(0);
   private sight: Sight[] = [];
+  private piles: Pile[] = []; // in the last picture
   private lat = 48.8566;
   private lon = 2.3522;
   private scale = 3000; // pixels a degree of longitude
@@ -189,16 +197,26 @@ export class FleetMap {
       from = null;
     });
     c.addEventListener("pointercancel", () => { from = null; });
+    const to = drop(this.page, (e) => { const k = this.nearest(e.offsetX, e.offsetY); return k?.kind === "drone" ? k.id : undefined; });
+    c.addEventListener("dragover", to.onDragOver);
+    c.addEventListener("drop", to.onDrop);
     c.addEventListener("wheel", (e) => { e.preventDefault(); this.zoom(Math.exp(-e.deltaY / 400), e.offsetX, e.offsetY); }, { passive: false });
     const keys: Record<string, () => void> = {
       ArrowLeft: () => this.pan(-60, 0), ArrowRight: () => this.pan(60, 0), ArrowUp: () => this.pan(0, -60), ArrowDown: () => this.pan(0, 60),
-      "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5), "0": () => this.fit(), Escape: () => this.page.select(null),
+      Enter: () => this.nextPile(), "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5), "0": () => this.fit(), Escape: () => this.page.select(null),
     };
     c.addEventListener("keydown", (e) => {
       if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key]) return;
       e.preventDefault();
       keys[e.key]();
     });
+  }
+
+  // nextPile selects a place where drones stand: the one nearest to the middle, then the next.
+  private nextPile(): void {
+    const far = (pile: Pile) => Math.hypot(pile.x - this.width / 2, pile.y - this.height / 2);
+    const all = [...this.piles].sort((a, b) => far(a) - far(b)), at = all.findIndex((pile) => pile.id === this.selected?.id), next = all[(at + 1) % all.length];
+    if (next) this.page.select({ kind: next.kind, id: next.id });
   }
 
   // tell names what the pointer is at.
@@ -213,7 +231,8 @@ export class FleetMap {
       const [px, py] = this.xy(p.lat, p.lon), far = Math.hypot(px - x, py - y);
       if (far < least && (this.page.filter?.matches(kind, id) ?? true)) { least = far; best = { kind, id }; }
     };
-    for (const m of this.store.marks.values()) look("drone", m.id, m);
+    for (const pile of this.piles) if (Math.hypot(pile.x - x, pile.y - above - y) < 14) return { kind: pile.kind, id: pile.id };
+    for (const m of this.store.marks.values()) if (troubled.has(m.status) || !this.piles.some((pile) => standsAt(m, pile.position))) look("drone", m.id, m);
     for (const o of this.store.all.order.values()) if (open(o)) look("order", o.id, o.deliveryLocation);
     if (best) return best;
     for (const kind of ["depot", "warehouse"] as const) for (const h of this.store.all[kind].values()) look(kind, h.id, h.position);
@@ -382,16 +401,51 @@ export class FleetMap {
       ys[count] = y;
       sight[count++] = m;
     }
+    const crowds = count > clusterAt && (scale < clusterZoom || count > clusterAlways);
+    this.piles = [];
+    if (!crowds && (reach / 111320) * stretch < spread) count = this.pile(count);
     sight.length = count; // those that are gone can be forgotten
     this.drones.clear();
     const m = this.selected?.kind === "drone" && !this.page.model.frame ? this.store.marks.get(this.selected.id) : undefined;
     if (m) this.line(m.trail, this.colours.faint, 2);
-    if (count > clusterAt && (scale < clusterZoom || count > clusterAlways)) this.drawCrowds(count);
+    if (crowds) this.drawCrowds(count);
     else {
       for (const above of [false, true]) this.drawShapes(count, above);
     }
     this.drones.show();
     if (m) this.mark(...this.xy(m.lat, m.lon), { kind: "drone", id: m.id });
+  }
+
+  // pile draws as numbers the drones that stand at one place and are not in trouble, and
+  // returns how many are left to be drawn: the first ones.
+  private pile(count: number): number {
+    const { sight, xs, ys, g } = this, { depot, warehouse } = this.store.all, places: Pile[] = [];
+    const add = (kind: Pile["kind"], id: string, position: Place) => { const [x, y] = this.xy(position.lat, position.lon); places.push({ kind, id, position, x, y, count: 0 }); };
+    for (const d of depot.values()) add("depot", d.id, d.position);
+    for (const w of warehouse.values()) add("warehouse", w.id, w.position);
+    const at = (i: number) => troubled.has(sight[i].status) ? undefined : places.find((pile) => Math.abs(xs[i] - pile.x) < spread && standsAt(sight[i], pile.position));
+    const stands = Array.from({ length: count }, (_, i) => at(i));
+    for (const pile of stands) if (pile) pile.count++;
+    let left = 0;
+    for (let i = 0; i < count; i++) {
+      if ((stands[i]?.count ?? 0) > 1) continue;
+      xs[left] = xs[i];
+      ys[left] = ys[i];
+      sight[left++] = sight[i];
+    }
+    this.piles = places.filter((pile) => pile.count > 1);
+    g.textAlign = "center";
+    for (const pile of this.piles) {
+      const text = String(pile.count), half = 6 + 3.5 * text.length;
+      g.fillStyle = this.colours.idle;
+      g.beginPath();
+      g.roundRect(pile.x - half, pile.y - above - 9, 2 * half, 17, 8);
+      g.fill();
+      g.fillStyle = this.colours.ground;
+      g.fillText(text, pile.x, pile.y - above);
+    }
+    g.textAlign = "left";
+    return left;
   }
 
   // drawShapes draws the drones in sight that are in trouble, or those that are not.

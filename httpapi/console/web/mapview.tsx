@@ -13,7 +13,7 @@ export function MapView({ p }: Props) {
     p.map = new FleetMap({ canvas: canvas.current!, drones: drones.current!, scale: scale.current!, length: length.current! }, p);
   }, []);
   return <section id="map" aria-label="Map">
-    <canvas id="canvas" ref={canvas} tabIndex={0} role="img" aria-label="Map of the fleet. The tables hold the same. Arrow keys move it, plus and minus zoom, 0 shows all." />
+    <canvas id="canvas" ref={canvas} tabIndex={0} role="img" aria-label="Map of the fleet. The tables hold the same. Arrow keys move it, plus and minus zoom, 0 shows all. Enter selects a place where drones stand, then the next." />
     <canvas id="drones" ref={drones} aria-hidden="true" />
     <div class="tools">
       <button id="in" type="button" aria-label="Zoom in" onClick={() => p.map.zoom(1.5)}>+</button>

@@ -5,7 +5,7 @@ import type { Store } from "./store";
 import type { Key, Kind } from "./types";
 import type { Verb } from "./verbs";
 
-export const views = ["Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story"] as const;
+export const views = ["Orders", "Timeline", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story"] as const;
 export type ViewName = (typeof views)[number];
 export type Theme = "" | "light" | "dark"; // "" follows the browser
 
@@ -19,6 +19,7 @@ type Patch = Partial<Omit<Model, "set" | "address" | "restore">>;
 export class Model {
   view: ViewName = "Orders";
   selected: Key | null = null;
+  ahead = 60; // minutes that the timeline shows of what is to come
   following = false; // the selection stays in the middle of the map
   find = "";
   only: string[] = []; // ids of counts
@@ -62,6 +63,7 @@ export class Model {
     if (this.only.length) q.set("only", this.only.join());
     if (this.following) q.set("follow", "");
     if (this.centre) q.set("map", [this.centre.lat.toFixed(4), this.centre.lon.toFixed(4), Math.round(this.centre.scale)].join());
+    if (this.ahead !== 60) q.set("ahead", String(this.ahead));
     if (this.past) q.set("at", new Date(this.past.now()).toISOString());
     const text = q.toString();
     return text && "#" + text;
@@ -78,6 +80,7 @@ export class Model {
     this.find = q.get("find") ?? "";
     this.only = (q.get("only") ?? "").split(",").filter((id) => counts.some((c) => c.id === id));
     this.following = q.has("follow");
+    this.ahead = Math.min(240, Math.max(15, Number(q.get("ahead")) || 60));
     const [lat, lon, scale] = (q.get("map") ?? "").split(",").map(Number);
     this.centre = lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180 && scale > 0 ? { lat, lon, scale } : null;
     this.frame = null;

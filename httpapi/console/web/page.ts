@@ -10,6 +10,7 @@ import { Siren } from "./siren";
 import { Store } from "./store";
 import { Stream } from "./stream";
 import type { Key, Place, Upsert } from "./types";
+import { verbsFor } from "./verbs";
 import { server } from "./words";
 
 const sampling = 15e3, samples = 60; // ms between samples of the counts, and how many are kept
@@ -108,6 +109,17 @@ export class Page {
   narrow(only: string[], find = this.model.find): void {
     this.model.set({ only, find });
     this.map.redraw();
+  }
+
+  // may says that who is signed in may do something now.
+  may(verb: string): boolean { return !this.model.past && !this.model.frame && (this.model.who?.verbs.includes(verb) ?? false); }
+
+  // pin asks whether an order shall be pinned to a drone.
+  pin(order: string, drone: string): void {
+    const verb = verbsFor(this.store, { kind: "order", id: order }, this.model.who?.verbs ?? []).find((v) => v.name === "Pin");
+    if (!verb?.choice || !this.may("orders pin")) { this.say("Only open orders can be pinned, by operators."); return; }
+    this.select({ kind: "order", id: order });
+    this.model.set({ verb: { ...verb, choice: { ...verb.choice, value: drone } } });
   }
 
   say(said: string): void { this.model.set({ said }); }

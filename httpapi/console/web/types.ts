@@ -9,7 +9,7 @@ export interface Place { lat: number; lon: number }
 
 export interface Drone {
   id: string; status: string; position?: Place; batteryPercentage: number; speedKmh: number; lastUpdate?: string; // without a position it never reported
-  shortName?: string; currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; emergencyLatched?: boolean; ghostMissionId?: string; linkLostAt?: string;
+  shortName?: string; currentMissionId?: string; homeDepotId?: string; chargeRate?: number; parkedSince?: string; grounded?: boolean; groundedReason?: string; emergencyLatched?: boolean; ghostMissionId?: string; linkLostAt?: string;
   registeredAt?: string; registeredBy?: string; unregistered?: boolean; retiredAt?: string; typeId?: string; serialNumber?: string; reportedSerial?: string;
   payloadCapacityKg?: number; maxFlightTimeMinutes?: number; coldBox?: { minCelsius: number; maxCelsius: number };
   flightSeconds?: number; landings?: number; batteryHealth?: number;
@@ -41,7 +41,7 @@ export interface Cycle {
   applied: number; refused: Record<string, number>; // its decisions, refused ones by reason
 }
 
-export interface Depot { id: string; name?: string; position: Place }
+export interface Depot { id: string; name?: string; position: Place; chargingSlots?: number } // without slots: one for each drone
 export interface Warehouse { id: string; name?: string; position: Place }
 
 export interface Alert {
