@@ -75,7 +75,7 @@ func TestBreaks_AreThoseReadInTheCode(t *testing.T) {
 		"optimizers: each runs every area, and one takes most locks": {8_000, 10_000},
 		"live feed: pulls, one after the other":                      {10_000, 20_000},
 		"index: `time` of `events`":                                  {60_000, 80_000},
-		"sweeper: one process reads every drone":                     {90_000, 130_000},
+		"sweeper: one process reads every drone":                     {80_000, 110_000},
 		"index: `createdAt` of `orders`":                             {700_000, 740_000},
 	}
 	for _, b := range model.Breaks(Today) {
