@@ -31,7 +31,7 @@ type handoverNow struct {
 
 // handover answers GET /api/v1/handover?since=.
 //
-// Cost: those of live.Feed.Report and operator.Commands.Done.
+// Cost: those of live.Feed.Summary and operator.Commands.Done.
 func (a *API) handover(ctx context.Context, r *request) (h handoverNow, err error) {
 	if a.feed == nil {
 		return h, problem(http.StatusNotFound, "this process has no live feed; ask a State Manager")
@@ -45,12 +45,12 @@ func (a *API) handover(ctx context.Context, r *request) (h handoverNow, err erro
 	if err != nil {
 		return h, err
 	}
-	report, err := a.feed.Report(ctx, done.Acks)
+	summary, err := a.feed.Summary(ctx, done.Acks)
 	if err != nil {
 		return h, err
 	}
 	return handoverNow{
-		r.serverTime(), since.UTC(), report.ReadTime, report.Orders, report.Drones, report.Alerts, done.Steps,
-		entity.Each(append(done.Malformed, report.Malformed...), error.Error),
+		r.serverTime(), since.UTC(), summary.ReadTime, summary.Orders, summary.Drones, summary.Alerts, done.Steps,
+		entity.Each(append(done.Malformed, summary.Malformed...), error.Error),
 	}, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// Report is what somebody who takes over should know of the fleet.
-type Report struct {
+// Summary is what somebody who takes over should know of the fleet.
+type Summary struct {
 	ReadTime time.Time
 	Orders   []entity.LiveOrder // the open ones, the most urgent first
 	Drones   []entity.Drone     // those that take no mission until somebody acts
@@ -23,17 +23,17 @@ type Report struct {
 	Malformed []error
 }
 
-// Report reads the fleet and reports on it. acks are the acknowledgements of alerts to show.
+// Summary reads the fleet and sums it up. acks are the acknowledgements of alerts to show.
 //
 // Cost: those of firestoretx.Store.PastAt and Learned. It needs no viewer.
-func (f *Feed) Report(ctx context.Context, acks []domain.AlertAck) (Report, error) {
+func (f *Feed) Summary(ctx context.Context, acks []domain.AlertAck) (Summary, error) {
 	past, err := f.cfg.Store.PastAt(ctx, f.cfg.Now())
 	if err != nil {
-		return Report{}, err
+		return Summary{}, err
 	}
 	learned, _, err := f.cfg.Store.Learned(ctx) // without what is damaged
 	if err != nil {
-		return Report{}, err
+		return Summary{}, err
 	}
 	now, p := past.ReadTime, newPicture()
 	p.putDepots(past.Depots, noneGone)
@@ -52,7 +52,7 @@ func (f *Feed) Report(ctx context.Context, acks []domain.AlertAck) (Report, erro
 	p.state.Process = f.cfg.Process()
 	p.putArrivals(f.arrivalsOf(p.waiting(), p.fleet(now), learning.Estimate(learned, planner.Assumed(solver.Params{}), learning.DefaultConfidence)))
 
-	r := Report{ReadTime: now.UTC(), Orders: []entity.LiveOrder{}, Drones: []entity.Drone{}, Alerts: []entity.Alert{}, Malformed: past.Malformed}
+	r := Summary{ReadTime: now.UTC(), Orders: []entity.LiveOrder{}, Drones: []entity.Drone{}, Alerts: []entity.Alert{}, Malformed: past.Malformed}
 	slices.SortFunc(past.Orders, moreUrgent)
 	for _, o := range past.Orders {
 		soonest := p.state.Arrivals[o.ID]
