@@ -137,21 +137,24 @@ export class FleetMap {
     this.scale = Math.max(this.scale, closer);
     this.lat = p.lat;
     this.lon = p.lon;
+    this.page.model.centre = this.centre();
     this.note();
     this.redraw();
   }
 
   // place shows what an address says.
   place(c: Centre): void {
-    this.show(c);
     this.scale = limited(c.scale);
+    this.show(c);
   }
 
   // note tells the model where the map is, once it rests.
   private note(): void {
     clearTimeout(this.noting);
-    this.noting = setTimeout(() => this.page.model.set({ centre: this.moved ? { lat: this.lat, lon: this.lon, scale: this.scale } : null }), rest);
+    this.noting = setTimeout(() => this.page.model.set({ centre: this.moved ? this.centre() : null }), rest);
   }
+
+  private centre(): Centre { return { lat: this.lat, lon: this.lon, scale: this.scale }; }
 
   private squeeze(): number { return Math.cos((this.lat * Math.PI) / 180); }
 

@@ -71,9 +71,9 @@ export class Page {
 
   select(k: Key | null): void {
     if (k?.kind === "alert") k = this.store.all.alert.get(k.id)?.entity ?? k;
-    this.model.set({ selected: k, said: "", following: this.model.following && k !== null && this.store.droneOf(k) !== undefined });
     const p = k && this.placeOf(k);
-    if (p && document.activeElement !== this.map.canvas) this.map.show(p);
+    if (p && document.activeElement !== this.map.canvas) this.map.show(p); // before the step of the history, which has the map's place
+    this.model.set({ selected: k, said: "", following: this.model.following && k !== null && this.store.droneOf(k) !== undefined });
     this.map.redraw();
   }
 
