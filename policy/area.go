@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -13,27 +14,82 @@ import (
 // apart are in one area, and so are those linked by a chain of such depots. A radius of 0
 // or less leaves each depot alone. The order of the depots does not matter.
 func AreasOf(depots []domain.Depot, radiusKm float64) []domain.Area {
-	rest := slices.SortedFunc(slices.Values(depots), func(a, b domain.Depot) int { return cmp.Compare(a.ID, b.ID) })
+	byID := func(a, b domain.Depot) int { return cmp.Compare(a.ID, b.ID) }
+	sorted := slices.SortedFunc(slices.Values(depots), byID)
+	free := newDepotGrid(sorted, radiusKm)
 	var areas []domain.Area
-	for len(rest) > 0 {
-		area := domain.Area{Depots: rest[:1:1]}
-		rest = rest[1:]
-		for i := 0; i < len(area.Depots) && radiusKm > 0; i++ {
-			from := area.Depots[i].Position
-			var farther []domain.Depot
-			for _, d := range rest {
-				if from.DistanceMetres(d.Position) <= radiusKm*1000 {
-					area.Depots = append(area.Depots, d)
-				} else {
-					farther = append(farther, d)
-				}
-			}
-			rest = farther
+	for i, d := range sorted {
+		if radiusKm > 0 && !free.take(i) {
+			continue
 		}
-		slices.SortFunc(area.Depots, func(a, b domain.Depot) int { return cmp.Compare(a.ID, b.ID) })
+		area := domain.Area{Depots: []domain.Depot{d}}
+		for k := 0; k < len(area.Depots) && radiusKm > 0; k++ {
+			area.Depots = append(area.Depots, free.takeNear(area.Depots[k].Position)...)
+		}
+		slices.SortFunc(area.Depots, byID)
 		areas = append(areas, area)
 	}
 	return areas
+}
+
+// depotGrid finds depots near each other without comparing all with all. Its cells are cubes in
+// space, as wide as the radius, so poles and the antimeridian are no exceptions.
+type depotGrid struct {
+	depots []domain.Depot
+	radius float64        // km
+	cells  map[cell][]int // the depots that are in no area yet
+}
+
+type cell [3]int
+
+func newDepotGrid(depots []domain.Depot, radiusKm float64) *depotGrid {
+	g := &depotGrid{depots: depots, radius: radiusKm, cells: map[cell][]int{}}
+	for i, d := range depots {
+		at := g.cellOf(d.Position)
+		g.cells[at] = append(g.cells[at], i)
+	}
+	return g
+}
+
+// cellOf is the cell of a position. A straight line is no longer than the way on the surface, so a
+// depot within the radius is in the same cell or a neighbour.
+func (g *depotGrid) cellOf(p domain.Position) cell {
+	if g.radius <= 0 {
+		return cell{}
+	}
+	const earthRadiusKm, rad = 6371, math.Pi / 180
+	width := g.radius * (1 + 1e-6) // distances are rounded
+	in := func(unit float64) int { return int(math.Floor(unit * earthRadiusKm / width)) }
+	return cell{in(math.Cos(p.Lat*rad) * math.Cos(p.Lon*rad)), in(math.Cos(p.Lat*rad) * math.Sin(p.Lon*rad)), in(math.Sin(p.Lat * rad))}
+}
+
+// take takes a depot; false if it was taken.
+func (g *depotGrid) take(i int) bool {
+	at := g.cellOf(g.depots[i].Position)
+	k := slices.Index(g.cells[at], i)
+	if k >= 0 {
+		g.cells[at] = slices.Delete(g.cells[at], k, k+1)
+	}
+	return k >= 0
+}
+
+// takeNear takes the depots within the radius.
+func (g *depotGrid) takeNear(p domain.Position) (near []domain.Depot) {
+	middle := g.cellOf(p)
+	for n := range 27 {
+		at := cell{middle[0] + n%3 - 1, middle[1] + n/3%3 - 1, middle[2] + n/9 - 1}
+		if len(g.cells[at]) == 0 {
+			continue
+		}
+		g.cells[at] = slices.DeleteFunc(g.cells[at], func(i int) bool {
+			is := p.DistanceMetres(g.depots[i].Position) <= g.radius*1000
+			if is {
+				near = append(near, g.depots[i])
+			}
+			return is
+		})
+	}
+	return near
 }
 
 // AreaOf is the area of a depot; false if no area has it.

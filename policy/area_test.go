@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -47,6 +48,58 @@ func TestAreasOf_GroupsDepotsThatAreNear(t *testing.T) {
 			}
 		})
 	}
+}
+
+// F-ARE-01: depots near each other are found everywhere on earth, at its poles and across the
+// antimeridian, for every radius: as if each were compared with each.
+func TestAreasOf_FindsNearDepotsEverywhere(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for name, middle := range map[string]domain.Position{
+		"equator": {}, "Paris": {Lat: 48.86, Lon: 2.35}, "antimeridian": {Lat: -17, Lon: 180}, "north pole": {Lat: 89.9}, "south pole": {Lat: -89.99, Lon: -90},
+	} {
+		for _, radius := range []float64{0.001, 0.5, 3, 13, 100} {
+			depots := make([]domain.Depot, 150)
+			for i := range depots {
+				spread := radius / 10 * random.Float64() // degrees
+				lat := middle.Lat + spread*(2*random.Float64()-1)
+				lon := math.Remainder(middle.Lon+spread/math.Cos(lat*math.Pi/180)*(2*random.Float64()-1), 360)
+				depots[i] = domain.Depot{ID: domain.DepotID(fmt.Sprintf("D%03d", i)), Position: domain.Position{Lat: max(-90, min(lat, 90)), Lon: lon}}
+			}
+			if got, want := areaNames(AreasOf(depots, radius)), areaNames(compared(depots, radius)); got != want {
+				t.Errorf("%s, %g km: %s, want %s", name, radius, got, want)
+			}
+		}
+	}
+}
+
+// compared groups depots, which are ordered by id, by comparing each with each.
+func compared(depots []domain.Depot, radiusKm float64) (areas []domain.Area) {
+	area := make([]int, len(depots)) // the lowest number that is linked
+	for i := range area {
+		area[i] = i
+	}
+	for changed := true; changed; {
+		changed = false
+		for i, a := range depots {
+			for k, b := range depots {
+				if area[k] < area[i] && a.Position.DistanceMetres(b.Position) <= radiusKm*1000 {
+					area[i], changed = area[k], true
+				}
+			}
+		}
+	}
+	for i := range depots {
+		var a domain.Area
+		for k, d := range depots {
+			if area[k] == i {
+				a.Depots = append(a.Depots, d)
+			}
+		}
+		if len(a.Depots) > 0 {
+			areas = append(areas, a)
+		}
+	}
+	return areas
 }
 
 // F-ARE-01: every depot is in exactly one area, whatever the order of the depots, and no
