@@ -37,6 +37,20 @@ func fly(t *testing.T, trial capacity.Trial) capacity.Sample {
 	return s
 }
 
+// stored is the model of counts.json as it is now: the program's may be older.
+func stored(t *testing.T) capacity.Model {
+	t.Helper()
+	var samples []capacity.Sample
+	text, err := os.ReadFile("counts.json")
+	if err == nil {
+		err = json.Unmarshal(text, &samples)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return capacity.Fit(samples)
+}
+
 // What the model says of a larger fleet is what that fleet counts on the embedded Firestore.
 // F-CAP-01
 func TestModel_AgreesWithFleets(t *testing.T) {
@@ -53,12 +67,8 @@ func TestModel_AgreesWithFleets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Skip("run the tests again with the new counts")
 	}
-	model, err := capacity.Stored()
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := stored(t)
 	for _, trial := range longtest.Size(t, "fleets", fleets[:1], fleets) {
 		sample := fly(t, trial)
 		t.Logf("%d drones: a document takes %.0f µs to read, the embedded server's part included", trial.Drones, 1e6*sample.PerRead)
@@ -89,10 +99,7 @@ var fleets = []capacity.Trial{
 
 // TestDocument fails when the tables of docs/capacity.md are not those of the model.
 func TestDocument(t *testing.T) {
-	model, err := capacity.Stored()
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := stored(t)
 	if err := docgen.Hold("../../docs/capacity.md", model.Tables(capacity.Today), *update, "go test ./sim/capacity -update"); err != nil {
 		t.Error(err)
 	}
