@@ -112,7 +112,7 @@ func TestConsole_DrawsLargeFleets(t *testing.T) {
 				fleet.map.moved = true;
 				const gaps = []; let last = await new Promise(requestAnimationFrame);
 				fleet.map.took.length = 0;
-				for (const began = last; last - began < 20e3;) {
+				for (const began = last; last - began < 10e3;) {
 					const turn = (last - began) / 1000;
 					fleet.map.pan(4 * Math.cos(turn), 3 * Math.sin(turn));
 					const now = await new Promise(requestAnimationFrame);

@@ -141,6 +141,7 @@ function drawRings(g: CanvasRenderingContext2D, view: View, colours: Record<stri
 
 const perDegree = 5000; // cells of the trace: 22 m from south to north
 const between = 0.0007; // degrees between two cells of a flight
+const margin = 100; // pixels around the map that the picture of the trace has
 const mostCells = 6000; // the oldest are forgotten
 const visitedAtOnce = 500; // drones
 const jump = 0.05; // degrees beyond which a drone has not flown but been moved
@@ -151,17 +152,34 @@ class Trace {
   private last = new Map<string, [number, number]>();
   private rest: Iterator<Mark> | null = null; // drones to visit
   private of: Store | null = null;
+  private picture: OffscreenCanvas | null = null; // of the trace, kept while the map moves a little
+  private drawn = { lat: 0, lon: 0, scale: 0, at: 0 }; // its upper left corner, and when
 
+  // draw copies a picture of the trace, which is drawn anew once a second: thousands of cells take longer than a frame may.
   draw(g: CanvasRenderingContext2D, view: View, colours: Record<string, string>, store: Store): void {
     this.visit(store);
+    if (this.cells.size === 0) return;
+    let x = view.x(this.drawn.lon), y = view.y(this.drawn.lat);
+    const width = Math.round(view.width) + 2 * margin, height = Math.round(view.height) + 2 * margin, now = performance.now();
+    const fits = this.picture?.width === width && this.picture.height === height && this.drawn.scale === view.scale && x <= 0 && y <= 0 && x >= -2 * margin && y >= -2 * margin;
+    if (!fits || now - this.drawn.at > 1000) {
+      this.picture = new OffscreenCanvas(width, height);
+      this.paint(this.picture.getContext("2d")!, view, colours);
+      this.drawn = { lat: view.lat(-margin), lon: view.lon(-margin), scale: view.scale, at: now };
+      x = y = -margin;
+    }
+    g.globalAlpha = 0.45;
+    g.drawImage(this.picture!, x, y);
+    g.globalAlpha = 1;
+  }
+
+  private paint(g: OffscreenCanvasRenderingContext2D, view: View, colours: Record<string, string>): void {
     const size = Math.max(1.5, Math.min(4, view.scale / 5000));
     g.fillStyle = colours.faint;
-    g.globalAlpha = 0.45;
     for (const key of this.cells) {
-      const x = view.x((key % 1e7) / perDegree - 180), y = view.y(Math.floor(key / 1e7) / perDegree - 90);
-      if (x > 0 && y > 0 && x < view.width && y < view.height) g.fillRect(x - size / 2, y - size / 2, size, size);
+      const x = view.x((key % 1e7) / perDegree - 180) + margin, y = view.y(Math.floor(key / 1e7) / perDegree - 90) + margin;
+      if (x > 0 && y > 0 && x < g.canvas.width && y < g.canvas.height) g.fillRect(x - size / 2, y - size / 2, size, size);
     }
-    g.globalAlpha = 1;
   }
 
   // visit notes where some of the drones are: all of them in turn.

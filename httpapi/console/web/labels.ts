@@ -103,15 +103,20 @@ export class Labels {
       if (this.placed.length >= most) break;
       const { size, apart } = styles[label.look], length = lengthOf(label), turn = label.angle ?? 0;
       if (label.room !== undefined && label.room * view.scale < length) continue;
-      const x = view.x(label.lon), y = view.y(label.lat) + (label.drop ?? 0);
+      const x = view.x(label.lon), below = label.drop ?? 0, at = view.y(label.lat);
+      let y = at + below;
       const near = same.get(label.text) ?? [];
       if (near.some(([ox, oy]) => Math.hypot(ox - x, oy - y) < apart)) continue;
       const width = Math.abs(Math.cos(turn)) * length + Math.abs(Math.sin(turn)) * size, height = Math.abs(Math.sin(turn)) * length + Math.abs(Math.cos(turn)) * size;
-      const box: Box = [x - width / 2 - 2, y - height / 2 - 2, width + 4, height + 4];
+      let box: Box = [x - width / 2 - 2, y - height / 2 - 2, width + 4, height + 4];
+      if (below && occupied(box)) { // above it, then
+        y = at - below;
+        box = [box[0], y - height / 2 - 2, box[2], box[3]];
+      }
       if (occupied(box)) continue;
       occupy(box);
       same.set(label.text, [...near, [x, y]]);
-      this.placed.push({ label, sprite: null });
+      this.placed.push({ label: { ...label, drop: y - at }, sprite: null });
     }
   }
 

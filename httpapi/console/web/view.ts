@@ -7,17 +7,21 @@ export class View {
   private tall: number; // pixels a degree of latitude
 
   // scale is in pixels a degree of longitude; ratio in pixels of the screen to a CSS pixel.
-  constructor(private lat: number, private lon: number, readonly scale: number, readonly width: number, readonly height: number, readonly ratio: number) {
-    this.tall = scale / Math.cos((lat * Math.PI) / 180);
-    this.north = lat + height / 2 / this.tall;
-    this.south = lat - height / 2 / this.tall;
-    this.west = lon - width / 2 / scale;
-    this.east = lon + width / 2 / scale;
+  constructor(private middleLat: number, private middleLon: number, readonly scale: number, readonly width: number, readonly height: number, readonly ratio: number) {
+    this.tall = scale / Math.cos((middleLat * Math.PI) / 180);
+    this.north = middleLat + height / 2 / this.tall;
+    this.south = middleLat - height / 2 / this.tall;
+    this.west = middleLon - width / 2 / scale;
+    this.east = middleLon + width / 2 / scale;
   }
 
-  x(lon: number): number { return this.width / 2 + (lon - this.lon) * this.scale; }
+  x(lon: number): number { return this.width / 2 + (lon - this.middleLon) * this.scale; }
 
-  y(lat: number): number { return this.height / 2 - (lat - this.lat) * this.tall; }
+  y(lat: number): number { return this.height / 2 - (lat - this.middleLat) * this.tall; }
+
+  lon(x: number): number { return this.west + x / this.scale; }
+
+  lat(y: number): number { return this.north - y / this.tall; }
 
   // metres is how long a pixel is on the ground.
   metres(): number { return 111320 / this.tall; }
