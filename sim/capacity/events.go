@@ -26,17 +26,16 @@ type Platform struct {
 	PerRead            float64 // seconds of a processor for a document that is read
 	PerWrite           float64
 	PerReport          float64 // that the live feed receives
-	PerPair            float64 // for two depots that are compared
 }
 
 // Today is a multi-region database and two processors for each process. Google publishes no
 // quantiles for Firestore, which stores its documents in Spanner. Reads are as published for
 // Spanner, single-digit milliseconds, and a call to it; a commit of a multi-region adds a round
-// trip between its regions. What a document takes to read, and two depots to compare, is the
-// processor time of Store.Drones and policy.AreasOf in a profile; the other two are assumed.
+// trip between its regions. What a document takes to read is the processor time of Store.Drones in a
+// profile; the other two are assumed.
 var Today = Platform{
 	Read: Latency{0.010, 0.060}, Commit: Latency{0.035, 0.150}, Pull: Latency{0.025, 0.100},
-	PerRead: 27e-6, PerWrite: 20e-6, PerReport: 10e-6, PerPair: 200e-9,
+	PerRead: 27e-6, PerWrite: 20e-6, PerReport: 10e-6,
 }
 
 // Wait is how long something takes, in seconds.
@@ -283,9 +282,8 @@ func (s *planning) begin(o *optimizer, area int) {
 
 // cycle reads, searches and publishes. Where cycles take turns, it reads in its turn.
 func (s *planning) cycle(o *optimizer, locking float64, end func()) {
-	areas := float64(s.fleet.Areas)
 	snapshot := s.now + locking
-	read := locking + s.calls(int(s.model.calls[workCycle])) + (s.documents*s.p.PerRead+areas*areas*s.p.PerPair)*o.crowded()
+	read := locking + s.calls(int(s.model.calls[workCycle])) + s.documents*s.p.PerRead*o.crowded()
 	search := func() {
 		o.advance(s.now)
 		before := o.served
