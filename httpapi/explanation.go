@@ -113,8 +113,8 @@ func (a *API) candidates(ctx context.Context, r *request) (now candidatesNow, er
 	if err != nil {
 		return now, err
 	}
-	if x.Why == nil {
-		return now, problem(http.StatusConflict, "order %s does not wait for a drone: it is %s; recall its mission or release it first", x.OrderID, x.Outcome)
+	if x.Status != string(domain.OrderPending) {
+		return now, problem(http.StatusConflict, "order %s does not wait for a drone: it is %s; recall its mission first", x.OrderID, x.Outcome)
 	}
 	return candidatesNow{
 		r.serverTime(), x.ReadTime, x.OrderID, x.Deadline, x.EarliestArrival, x.EarliestDroneID, x.Why.Plan, x.Why.Nearest, x.Why.WhatIf,

@@ -3,12 +3,14 @@ package httpapi_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/explain"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -61,7 +63,10 @@ func TestAPI_ListsCandidatesForAnOrder(t *testing.T) {
 		t.Errorf("pinned to a drone that flies: %+v", now.Pinned)
 	}
 	s.refused(http.MethodGet, "/api/v1/orders/O1/candidates", http.StatusConflict, "with drone D1")
-	s.refused(http.MethodGet, "/api/v1/orders/O3/candidates", http.StatusConflict, "held: address in doubt")
+	// A held order can be pinned: as if it were released.
+	if s.get("/api/v1/orders/O3/candidates?drone=D2", http.StatusOK, &now); len(now.Candidates) != 3 || now.Pinned == nil || now.Pinned.Plan.DroneID != "D2" {
+		t.Errorf("candidates for a held order: %+v", now)
+	}
 	s.refused(http.MethodGet, "/api/v1/orders/O9/candidates", http.StatusNotFound, "O9")
 	s.refused(http.MethodGet, "/api/v1/orders/O2/candidates?drone=a/b", http.StatusBadRequest, "drone")
 }
@@ -85,8 +90,14 @@ func TestAPI_ExplainsWhyAnOrderWaits(t *testing.T) {
 	}
 	for id, want := range map[string]string{"O1": "with drone D1, mission M-DEC-1", "O3": "held: address in doubt"} {
 		x = explain.OrderExplanation{}
-		if s.get("/api/v1/orders/"+id+"/explanation", http.StatusOK, &x); x.Outcome != want || x.Why != nil {
-			t.Errorf("%s: %+v", id, x)
+		if s.get("/api/v1/orders/"+id+"/explanation", http.StatusOK, &x); x.Outcome != want || x.Why == nil || x.Held != (id == "O3") {
+			t.Fatalf("%s: %+v", id, x)
+		}
+		// D1 has O1; the next best would be D2. O3 would go to D2 if it were released.
+		has := map[string]domain.DroneID{"O1": "D1", "O3": "D2"}[id]
+		if x.Why.Plan.DroneID != has || slices.ContainsFunc(x.Why.Nearest, func(c planner.Candidate) bool { return id == "O1" && c.DroneID == "D1" }) ||
+			id == "O1" && (x.Why.Instead == nil || x.Why.Instead.Plan.DroneID != "D2") {
+			t.Errorf("%s: %+v", id, *x.Why)
 		}
 	}
 	before := time.Now()

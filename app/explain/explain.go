@@ -61,10 +61,13 @@ type OrderExplanation struct {
 	// that was after ReadTime.
 	LearnedUntil *time.Time `json:"learnedUntil,omitempty"`
 	// EarliestArrival is when EarliestDroneID could deliver it if no other order waited; absent for
-	// an order that was not pending then, or held, and if no drone could. All areas' drones count.
+	// an order that was not pending then, and if no drone could. All areas' drones count.
 	EarliestArrival *time.Time     `json:"earliestArrival,omitempty"`
 	EarliestDroneID domain.DroneID `json:"earliestDroneId,omitempty"`
-	// Why is absent for an order that was not pending then, or held.
+	// Held says that the order was held then; the plans suppose that it is released.
+	Held bool `json:"held,omitempty"`
+	// Why is absent for an order that was aboard its drone then. For one that was assigned and not
+	// yet picked up, it compares the other drones with its mission.
 	Why *planner.Explanation `json:"why,omitempty"`
 }
 
@@ -105,9 +108,10 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 		Deadline: then.Deadline, DepotID: area.Depots[0].ID, Outcome: outcomeOf(then, now),
 	}
 	r.Recorded, r.RecordedByCycle = recorded(past.Cycles, then.ID)
-	if then.Status != domain.OrderPending || then.Held {
+	if then.Status != domain.OrderPending && then.Status != domain.OrderAssigned {
 		return r, nil
 	}
+	r.Held, then.Held = then.Held, false
 	learned, _, err := store.Learned(ctx) // without what is damaged
 	if err != nil {
 		return r, err
@@ -122,14 +126,22 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 		Learned: learning.Estimate(learned, planner.Assumed(params), cmp.Or(q.Confidence, learning.DefaultConfidence)),
 	}
 	offered := store.DronePolicy(q.Limits.WithDefaults())
-	soonest := planner.NewArrivals(cfg, offered, planner.Fleet{
-		Now: past.ReadTime, Drones: past.Drones, Missions: past.Missions, Orders: past.Orders, Depots: past.Depots, Warehouses: past.Warehouses,
-	}).Earliest(then)
-	if at := soonest.At.UTC(); soonest.DroneID != "" {
-		r.EarliestArrival, r.EarliestDroneID = &at, soonest.DroneID
+	if then.Status == domain.OrderPending {
+		soonest := planner.NewArrivals(cfg, offered, planner.Fleet{
+			Now: past.ReadTime, Drones: past.Drones, Missions: past.Missions, Orders: past.Orders, Depots: past.Depots, Warehouses: past.Warehouses,
+		}).Earliest(then)
+		if at := soonest.At.UTC(); soonest.DroneID != "" {
+			r.EarliestArrival, r.EarliestDroneID = &at, soonest.DroneID
+		}
 	}
 	moment := momentOf(past, area, offered)
 	moment.List = q.List
+	switch {
+	case then.Status == domain.OrderAssigned:
+		moment.Assigned = &then
+	case r.Held:
+		moment.Snapshot.Orders = append(moment.Snapshot.Orders, then)
+	}
 	e, err := planner.Explain(ctx, cfg, time.Now, moment, then.ID, q.WhatIf)
 	r.Why = &e
 	return r, err

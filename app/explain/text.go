@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/app/planner"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/terminal"
 	"github.com/dronefleet/dronefleet/solver"
 )
@@ -25,12 +26,21 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 		say("Cycle %s recorded: %s.", x.RecordedByCycle, x.Recorded)
 	}
 	if x.Why == nil {
-		say("Only orders that are pending and not held are planned; give --at with a time at which it was.")
+		say("It was aboard: no other drone could take it. Give --at with an earlier time.")
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	say("A new plan of that moment: %s.", outcome(x.Why.Plan))
-	say("%s", soonest(x, clockTime))
+	assigned := x.Status == string(domain.OrderAssigned)
+	switch {
+	case assigned:
+		say("Its mission: %s. The others, if that drone did not have it:", outcome(x.Why.Plan))
+	case x.Held:
+		say("It was held. If it were released, a new plan of that moment: %s.", outcome(x.Why.Plan))
+		say("%s", soonest(x, clockTime))
+	default:
+		say("A new plan of that moment: %s.", outcome(x.Why.Plan))
+		say("%s", soonest(x, clockTime))
+	}
 	if x.LearnedUntil != nil {
 		say("Plans of that moment use speeds, stays and delays learned until %s UTC; the cycles of that time knew less.", x.LearnedUntil.Format(time.DateTime))
 	}
@@ -120,6 +130,8 @@ func outcomeText(f planner.Outcome, clockTime func(time.Time) string) string {
 		drone += ", on mission " + string(f.MissionID) + ","
 	}
 	switch {
+	case f.Arrival == nil && f.DroneID != "": // a mission without times
+		return drone + " delivers it"
 	case f.Arrival == nil && f.Drones != "":
 		return "it waits, " + f.Reason + "; " + f.Drones
 	case f.Arrival == nil:

@@ -35,6 +35,21 @@ func TestWriteText_SaysThatNoDroneIsNear(t *testing.T) {
 	}
 }
 
+// F-ORD-06: an order that a drone has is compared with the others, and a held one is planned as if
+// it were released.
+func TestWriteText_ExplainsEveryOpenOrder(t *testing.T) {
+	has := planner.Outcome{DroneID: "D1", MissionID: "M1"}
+	for want, x := range map[string]OrderExplanation{
+		"Its mission: drone D1, on mission M1, delivers it.": {Status: "ASSIGNED", Why: &planner.Explanation{Plan: has}},
+		"It was held. If it were released, a new plan":       {Status: "PENDING", Held: true, Why: &planner.Explanation{}},
+		"It was aboard: no other drone could take it.":       {Status: "IN_DELIVERY"},
+	} {
+		if text := written(t, x); !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 func written(t *testing.T, x OrderExplanation) string {
 	t.Helper()
 	var b strings.Builder

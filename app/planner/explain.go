@@ -24,6 +24,9 @@ type Moment struct {
 	Drones []domain.Drone
 	// Missions are the active ones.
 	Missions []domain.Mission
+	// Assigned, if set, is the order to explain: one of a mission, which its drone has not
+	// picked up. The other drones are compared with that one.
+	Assigned *domain.Order
 	// List is how many of the nearest drones an explanation lists; 0 means maxNearest.
 	List int
 }
@@ -43,7 +46,8 @@ type WhatIf struct {
 
 // Explanation says with numbers why an order waited, or was late.
 type Explanation struct {
-	// Plan is what a new planner, which remembers no demand, does with the order.
+	// Plan is what a new planner, which remembers no demand, does with the order; for an assigned
+	// one, what its mission does.
 	Plan Outcome `json:"plan"`
 	// Nearest are the drones that would have been there soonest, whatever they lacked.
 	Nearest []Candidate `json:"nearest"`
@@ -134,20 +138,32 @@ type explainer struct {
 
 // Explain says why an order of the moment waits, or is late: what a cycle would plan at the
 // snapshot's read time, which drones were nearest, what each lacked, and which orders would
-// have paid for serving this one. It plans up to three times.
+// have paid for serving this one. Of an assigned order it says which other drones were nearest,
+// and who would have paid for giving it to the next best. It plans up to three times.
 func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, id domain.OrderID, what WhatIf) (Explanation, error) {
-	at := slices.IndexFunc(m.Snapshot.Orders, func(o domain.Order) bool { return o.ID == id })
-	if at < 0 {
-		return Explanation{}, ErrNotPlanned
+	if m.Assigned != nil { // neither plan changes its mission
+		m.Snapshot.Flights = slices.DeleteFunc(slices.Clone(m.Snapshot.Flights), func(f domain.Flight) bool { return f.Drone.ID == m.Assigned.AssignedDroneID })
 	}
 	x := explainer{cfg, clock, m, m.Snapshot.ReadTime, id}
 	problem := New(cfg, clock).ProblemOf(m.Snapshot, x.now)
-	first, err := x.plan(ctx, cfg, problem)
+	present := problem
+	if m.Assigned != nil {
+		problem.Orders = append(slices.Clone(problem.Orders), orderOf(*m.Assigned))
+	}
+	at := slices.IndexFunc(problem.Orders, func(o solver.Order) bool { return o.ID == string(id) })
+	if at < 0 {
+		return Explanation{}, ErrNotPlanned
+	}
+	first, err := x.plan(ctx, cfg, present)
 	if err != nil {
 		return Explanation{}, err
 	}
+	if m.Assigned != nil {
+		first.outcomes[id] = x.committed(problem.Orders[at].Due(x.now))
+	}
 	e := Explanation{Plan: first.outcomes[id], Nearest: x.nearest(problem, at, first)}
-	if i := slices.IndexFunc(e.Nearest, func(c Candidate) bool { return len(c.Lacks) == 0 && c.DroneID != e.Plan.DroneID }); i >= 0 && (e.Plan.DroneID == "" || e.Plan.LateMinutes > 0) {
+	dissatisfied := m.Assigned != nil || e.Plan.DroneID == "" || e.Plan.LateMinutes > 0
+	if i := slices.IndexFunc(e.Nearest, func(c Candidate) bool { return len(c.Lacks) == 0 && c.DroneID != e.Plan.DroneID }); i >= 0 && dissatisfied {
 		forced := problem
 		forced.Orders = slices.Clone(problem.Orders)
 		forced.Orders[at].PinnedDroneID, forced.Orders[at].Priority = string(e.Nearest[i].DroneID), solver.Critical
@@ -169,6 +185,20 @@ func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, 
 	}
 	e.WhatIf, err = x.instead(ctx, cfg, changed, first)
 	return e, err
+}
+
+// committed is what the mission of the assigned order does with it.
+func (x explainer) committed(due time.Time) Outcome {
+	o := x.moment.Assigned
+	does := Outcome{DroneID: o.AssignedDroneID, MissionID: o.AssignedMissionID}
+	for _, m := range x.moment.Missions {
+		for _, stop := range m.Route {
+			if m.ID == o.AssignedMissionID && stop.OrderID == o.ID && stop.Type == domain.WaypointHospitalDelivery && !stop.ETA.IsZero() {
+				does.Arrival, does.LateMinutes = &stop.ETA, late(stop.ETA, due)
+			}
+		}
+	}
+	return does
 }
 
 // added are new drones like the first of the fleet, if it has any.
@@ -336,7 +366,7 @@ func (x explainer) nearest(p solver.Problem, order int, plan planned) []Candidat
 	joins := x.joins(p, o)
 	for _, d := range x.moment.Drones {
 		c, ok := x.candidate(f, r, d, missions[d.ID], free[d.ID])
-		if !ok {
+		if !ok || x.moment.Assigned != nil && d.ID == x.moment.Assigned.AssignedDroneID {
 			continue
 		}
 		if others := plan.taken[d.ID]; free[d.ID] && len(others) > 0 && !slices.Contains(others, o.ID) {

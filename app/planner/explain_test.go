@@ -204,6 +204,26 @@ func TestExplain_CountsWaitingDronesAsFree(t *testing.T) {
 	}
 }
 
+// F-ORD-06: an order that a drone has not picked up yet is compared with the next best drone, and
+// with what that drone would do otherwise.
+func TestExplain_ComparesTheNextBestDrone(t *testing.T) {
+	m := moment(ordered("OTHER", domain.PriorityHigh, 4, 1.5))
+	m.Snapshot.Orders[0].Delivery = domain.Position{Lat: -4 / 111.195} // the other way: not with the same charge
+	taken := ordered("TAKEN", domain.PriorityCritical, 5, 1.5)
+	taken.Status, taken.AssignedDroneID, taken.AssignedMissionID = domain.OrderAssigned, "FLIES", "M-1"
+	m.Assigned = &taken
+	m.Missions[0].Route[0].OrderID, m.Missions[0].Route[0].ETA = "TAKEN", noon.Add(16*time.Minute)
+	e := explained(t, m, "TAKEN", planner.WhatIf{PinTo: "IDLE"})
+	if e.Plan.DroneID != "FLIES" || e.Plan.MissionID != "M-1" || e.Plan.LateMinutes != 2 || len(e.Nearest) != 2 || candidates(e)["FLIES"].DroneID != "" {
+		t.Errorf("%+v", e)
+	}
+	for what, in := range map[string]*planner.Alternative{"instead": e.Instead, "pinned": e.WhatIf} {
+		if in == nil || in.Plan.DroneID != "IDLE" || in.WorseCount != 1 || in.Worse[0].OrderID != "OTHER" || in.Worse[0].Before.DroneID != "IDLE" {
+			t.Errorf("%s: %+v", what, in)
+		}
+	}
+}
+
 func TestExplain_RefusesAnOrderThatIsNotPending(t *testing.T) {
 	_, err := planner.Explain(t.Context(), planner.Config{}, time.Now, moment(), "O-1", planner.WhatIf{})
 	if !errors.Is(err, planner.ErrNotPlanned) {

@@ -3,7 +3,7 @@ import type { Props } from "./app";
 import { depotFacts, drones } from "./depot";
 import { name, Refs, said } from "./names";
 import type { Page } from "./page";
-import { plannedBy, standing, time, unconfirmed } from "./store";
+import { open, plannedBy, standing, time, unconfirmed } from "./store";
 import { told } from "./story";
 import { fence, notServed, refused } from "./tables";
 import type { Drone, Key, Kind } from "./types";
@@ -26,11 +26,14 @@ export function Card({ p }: Props) {
         <p dir="auto" class={a.urgent && !a.acknowledged ? "wrong" : "note"}>{said(p.store, a)}{a.acknowledged && ` (acknowledged by ${a.acknowledged.by}: ${a.acknowledged.reason})`}</p>
         {may.includes("alerts acknowledge") && !a.acknowledged && <button type="button" onClick={() => m.set({ verb: acknowledge(a) })}>Acknowledge</button>}
       </Fragment>)}
+      {k.kind === "order" && isOpen(p, k.id) && <button type="button" onClick={() => m.set({ view: "Story", why: true })}>Why?</button>}
       {told.includes(k.kind) && <button type="button" onClick={() => p.show("Story")}>Story</button>}
       {verbsFor(p.store, k, may).map((v) => <button key={v.name} type="button" aria-disabled={v.off ? true : undefined} title={v.off} onClick={() => v.off ? p.say(v.off) : m.set({ verb: v })}>{v.name}</button>)}
     </div>
   </aside>;
 }
+
+function isOpen(p: Page, order: string): boolean { const o = p.store.all.order.get(order); return !!o && open(o); }
 
 export type Fact = [string, ComponentChildren];
 

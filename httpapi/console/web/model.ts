@@ -28,6 +28,7 @@ export class Model {
   centre: Centre | null = null; // of the map, if somebody moved it
   theme: Theme = "";
   sound = localStorage.getItem("sound") === "on";
+  why = false; // the story was opened to ask why
   verb: Verb | null = null; // asked about in the dialog
   said = ""; // what became of the last command
   who: Session | null = null;
@@ -64,6 +65,7 @@ export class Model {
     if (this.following) q.set("follow", "");
     if (this.centre) q.set("map", [this.centre.lat.toFixed(4), this.centre.lon.toFixed(4), Math.round(this.centre.scale)].join());
     if (this.ahead !== 60) q.set("ahead", String(this.ahead));
+    if (this.why) q.set("why", "");
     if (this.past) q.set("at", new Date(this.past.now()).toISOString());
     const text = q.toString();
     return text && "#" + text;
@@ -80,6 +82,7 @@ export class Model {
     this.find = q.get("find") ?? "";
     this.only = (q.get("only") ?? "").split(",").filter((id) => counts.some((c) => c.id === id));
     this.following = q.has("follow");
+    this.why = q.has("why");
     this.ahead = Math.min(240, Math.max(15, Number(q.get("ahead")) || 60));
     const [lat, lon, scale] = (q.get("map") ?? "").split(",").map(Number);
     this.centre = lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180 && scale > 0 ? { lat, lon, scale } : null;

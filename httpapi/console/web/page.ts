@@ -67,13 +67,13 @@ export class Page {
     this.siren.hear(this.live, m.sound);
   }
 
-  show(view: ViewName): void { this.model.set({ view }); }
+  show(view: ViewName): void { this.model.set({ view, why: false }); }
 
   select(k: Key | null): void {
     if (k?.kind === "alert") k = this.store.all.alert.get(k.id)?.entity ?? k;
     const p = k && this.placeOf(k);
     if (p && document.activeElement !== this.map.canvas) this.map.show(p); // before the step of the history, which has the map's place
-    this.model.set({ selected: k, said: "", following: this.model.following && k !== null && this.store.droneOf(k) !== undefined });
+    this.model.set({ selected: k, said: "", why: false, following: this.model.following && k !== null && this.store.droneOf(k) !== undefined });
     this.map.redraw();
   }
 

@@ -1,3 +1,4 @@
+import { name } from "./names";
 import { pathOf } from "./session";
 import { open, unconfirmed, type Store } from "./store";
 import type { Alert, Key } from "./types";
@@ -10,6 +11,7 @@ export interface Verb {
   says: string; // what it does
   said?: string; // what to say once the server has accepted it, if it is not done by then
   off?: string; // why it cannot be done now
+  order?: string; // which a drone is chosen for, from those that could take it
   fields?: Record<string, string>; // of the request, beside the reason
   // One more field: of values, a time, or a text with suggestions.
   choice?: { name: string; label: string; values?: string[]; suggest?: string[]; value: string };
@@ -17,7 +19,7 @@ export interface Verb {
 
 // verbsFor lists what somebody may do to an entity as it is.
 export function verbsFor(s: Store, k: Key, may: string[]): Verb[] {
-  const about = `${k.kind} ${k.id}`, list: Verb[] = [];
+  const about = `${k.kind} ${name(s, k)}`, list: Verb[] = [];
   const add = (name: string, command: string, says: string, choice?: Verb["choice"], off?: string) => may.includes(`${k.kind}s ${command}`) && list.push({ name, about, path: pathOf(k.kind, k.id, command), says, choice, off });
   if (k.kind === "drone") {
     const d = s.all.drone.get(k.id);
@@ -32,7 +34,7 @@ export function verbsFor(s: Store, k: Key, may: string[]): Verb[] {
       const drones = [...s.all.drone.keys()].sort(), forbidden = o.forbiddenDroneIds ?? [];
       const drone = (suggest: string[], value = "") => ({ name: "droneId", label: "Drone", suggest, value });
       if (o.pinnedDroneId) add("Unpin", "unpin", `Drones other than ${o.pinnedDroneId} may take it again.`);
-      add("Pin", "pin", "Only this drone takes it.", drone(drones.filter((id) => !forbidden.includes(id)), o.assignedDroneId));
+      if (add("Pin", "pin", "Only this drone takes it.", drone(drones.filter((id) => !forbidden.includes(id)), o.assignedDroneId))) list.at(-1)!.order = o.id;
       add("Forbid", "forbid", "This drone does not take it.", drone(drones.filter((id) => !forbidden.includes(id))));
       if (forbidden.length) add("Allow", "allow", "This drone may take it again.", { name: "droneId", label: "Drone", values: forbidden, value: forbidden[0] });
     }

@@ -1,60 +1,67 @@
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Props } from "./app";
 import { Grid } from "./grid";
-import { Ref } from "./names";
+import { name, Ref } from "./names";
 import type { Page } from "./page";
 import { ask, pathOf } from "./session";
-import { time } from "./store";
+import { time, type Store } from "./store";
 import { clock, plain } from "./words";
 
-interface Fate { droneId?: string; missionId?: string; arrival?: string; lateMinutes: number; reason?: string; drones?: string }
-interface Candidate { droneId: string; doing: string; km: number; arrival: string; joinArrival?: string; joinMinutes?: number; lacks: string[] }
+export interface Fate { droneId?: string; missionId?: string; arrival?: string; lateMinutes: number; reason?: string; drones?: string }
+export interface Candidate { droneId: string; doing: string; plannedFor?: string[]; km: number; arrival: string; joinArrival?: string; joinMinutes?: number; lacks: string[] }
 interface Change { orderId: string; priority: string; before: Fate; after: Fate }
-interface Instead { plan: Fate; worse: Change[]; better: Change[]; worseCount: number; betterCount: number }
+export interface Alternative { plan: Fate; worse: Change[]; better: Change[]; worseCount: number; betterCount: number }
 interface Explanation {
-  readTime: string; outcome: string; recorded?: string; recordedByCycle?: string;
-  why?: { plan: Fate; nearest: Candidate[]; instead?: Instead; whatIf?: Instead };
+  readTime: string; status: string; held?: boolean; outcome: string; recorded?: string; recordedByCycle?: string;
+  why?: { plan: Fate; nearest: Candidate[]; instead?: Alternative; whatIf?: Alternative };
 }
 
-// changes are what can be asked of a past moment, by the query that asks it.
+// changes are what can be asked of a moment, by the query that asks it.
 const changes: Record<string, string> = {
   "": "as it was", "addDrones=1": "with one more drone at the depot", "addDrones=3": "with three more", "addSlots=3": "with three more charging slots", "dropReserve=true": "with no drone kept for CRITICAL orders",
 };
 
-// Why says on demand why an order waits or was late, and what else would have changed.
+// Why says on demand why an order waits, was late, or is with its drone, and what else would
+// have changed. It asks by itself if the page was opened for that.
 export function Why({ p, order }: Props & { order: string }) {
   const choice = useRef<HTMLSelectElement>(null), [answer, setAnswer] = useState<ComponentChildren>(null);
+  const o = p.store.all.order.get(order), m = o && p.store.missionOf(o), decided = time(m?.startTime) - 1000;
+  const queries = { ...changes, ...(decided > time(o?.createdAt) ? { [`at=${new Date(decided).toISOString()}`]: `when ${name(p.store, { kind: "drone", id: m!.droneId })} got it` } : {}) };
   const tell = async () => {
-    const query = choice.current!.value;
+    const query = choice.current!.value, past = p.model.past && !query.startsWith("at=") ? `at=${new Date(p.model.past.now()).toISOString()}` : "";
     setAnswer(<p class="note">Planning that moment again…</p>);
     try {
-      setAnswer(explained(p, await ask<Explanation>(pathOf("order", order, "explanation") + (query && "?" + query)), query));
+      setAnswer(explained(p, await ask<Explanation>(pathOf("order", order, "explanation") + "?" + [query, past].filter(Boolean).join("&")), query));
     } catch (err) {
       setAnswer(<p dir="auto">It cannot be explained: {(err as Error).message}</p>);
     }
   };
+  useEffect(() => { if (p.model.why) void tell(); }, [order, p.model.why]);
   return <div class="why">
     <div class="buttons">
       <button type="button" onClick={() => void tell()}>Why?</button>
-      <select ref={choice} aria-label="What if">{Object.entries(changes).map(([value, text]) => <option value={value}>{text}</option>)}</select>
+      <select ref={choice} aria-label="What if">{Object.entries(queries).map(([value, text]) => <option value={value}>{text}</option>)}</select>
     </div>
     <div role="status">{answer}</div>
   </div>;
 }
 
+// explained says for an order that waits what a plan does with it; for one that a drone has
+// not picked up yet, what the next best drone would do.
 function explained(p: Page, x: Explanation, query: string): ComponentChildren {
-  const lines = [`As of ${clock(time(x.readTime))}: ${x.outcome}.`], why = x.why;
+  const s = p.store, lines = [`As of ${clock(time(x.readTime))}: ${x.outcome}.`], why = x.why, has = x.status !== "PENDING";
   if (x.recorded) lines.push(`Cycle ${x.recordedByCycle} recorded: ${x.recorded}.`);
-  if (!why) lines.push("Only orders that are pending and not held are planned.");
+  if (!why) lines.push(x.status === "IN_DELIVERY" ? "It is aboard: no other drone can take it." : "It was not planned then.");
   else {
-    lines.push(`A new plan of that moment: ${fate(why.plan)}.`);
-    if (why.whatIf) lines.push(`And ${changes[query]}: ${fate(why.whatIf.plan)}.`, ...others(why.whatIf));
-    if (why.instead) lines.push(`With the first drone that lacks nothing: ${fate(why.instead.plan)}.`, ...others(why.instead));
+    lines.push(has ? `Its mission: ${fate(s, why.plan)}.` : `${x.held ? "If it were released, a" : "A"} new plan of that moment: ${fate(s, why.plan)}.`);
+    if (why.whatIf) lines.push(`And ${changes[query]}: ${fate(s, why.whatIf.plan)}.`, ...others(s, why.whatIf));
+    if (why.instead) lines.push(`With the ${has ? "next best drone, the" : ""} first drone that lacks nothing: ${fate(s, why.instead.plan)}.`, ...others(s, why.instead));
+    else if (has) lines.push("Every other drone lacks something for it.");
   }
   return <>
     {lines.map((line) => <p dir="auto">{line}</p>)}
-    {why && <Grid caption="The nearest drones, each with a flight for this order alone" columns={["Drone", "Doing", "km", "Arrives", "Lacks"]}
+    {why && <Grid caption={`The nearest ${has ? "other " : ""}drones, each with a flight for this order alone`} columns={["Drone", "Doing", "km", "Arrives", "Lacks"]}
       rows={why.nearest.map((c) => [<Ref p={p} k={{ kind: "drone", id: c.droneId }} />, c.doing, c.km.toFixed(1), clock(time(c.arrival)), lacks(c)])} />}
   </>;
 }
@@ -64,13 +71,14 @@ function lacks(c: Candidate): string {
 }
 
 // others says how many other orders a plan serves worse or better, and names some.
-function others(i: Instead): string[] {
-  const part = (what: string, count: number, list: Change[]) => list.map((c) => `${what} for ${c.priority} order ${c.orderId}: ${fate(c.after)}; before: ${fate(c.before)}.`)
+export function others(s: Store, a: Alternative): string[] {
+  const part = (what: string, count: number, list: Change[]) => list.map((c) => `${what} for ${c.priority} order ${name(s, { kind: "order", id: c.orderId })}: ${fate(s, c.after)}; before: ${fate(s, c.before)}.`)
     .concat(count > list.length ? [`${what} for ${count - list.length} more orders.`] : []);
-  return i.worseCount + i.betterCount ? [...part("Worse", i.worseCount, i.worse), ...part("Better", i.betterCount, i.better)] : ["No other order would change."];
+  return a.worseCount + a.betterCount ? [...part("Worse", a.worseCount, a.worse), ...part("Better", a.betterCount, a.better)] : ["No other order would change."];
 }
 
-function fate(f: Fate): string {
-  if (!f.arrival) return `it waits, ${plain(f.reason ?? "")}${f.drones ? "; " + f.drones : ""}`;
-  return `drone ${f.droneId}${f.missionId ? `, on mission ${f.missionId},` : ""} delivers at ${clock(time(f.arrival))}, ${f.lateMinutes > 0 ? f.lateMinutes.toFixed(1) + " min late" : "in time"}`;
+export function fate(s: Store, f: Fate): string {
+  if (!f.droneId) return `it waits, ${plain(f.reason ?? "")}${f.drones ? "; " + f.drones : ""}`;
+  const drone = `drone ${name(s, { kind: "drone", id: f.droneId })}${f.missionId ? ", on a mission under way," : ""}`;
+  return !f.arrival ? `${drone} delivers it` : `${drone} delivers at ${clock(time(f.arrival))}, ${f.lateMinutes > 0 ? f.lateMinutes.toFixed(1) + " min late" : "in time"}`;
 }
