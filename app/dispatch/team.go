@@ -43,7 +43,8 @@ type team struct {
 	self     domain.Member
 	view     ownership.View
 	areas    []domain.Area
-	wrong    error // the clock's error; while it is set this process is no member
+	joined   bool
+	wrong    error // of the clock, or of measuring it: while it is set this process is no member
 	load     ownership.Load
 	late     time.Time              // when a cycle last waited too long for its turn to search
 	owned    map[domain.DepotID]int // areas that this process owns, and how often in a row their cycles failed
@@ -135,27 +136,42 @@ func (t *team) beatOnce(ctx context.Context) error {
 }
 
 // clockIsRight reports whether this process may be a member. One whose clock is wrong can take no
-// lock, so areas must not be proposed to it.
+// lock, so areas must not be proposed to it. The clock is measured before it joins, and again after a
+// lock was refused because of it.
 func (t *team) clockIsRight(ctx context.Context) bool {
 	t.mu.Lock()
-	wrong := t.wrong
+	joined, wrong := t.joined, t.wrong
 	t.mu.Unlock()
-	if wrong == nil {
+	if joined && wrong == nil {
 		return true
 	}
-	t.leave(ctx)
-	checker, ok := t.runner.locks.(lock.ClockChecker)
-	if ok {
-		if measured, err := checker.CheckClock(ctx); err != nil || measured.Level == lock.ClockBlock {
-			if err == nil {
-				t.runner.meter.Cycles.Ended(meter.CycleClockWrong)
+	if joined {
+		t.leave(ctx)
+	}
+	if checker, ok := t.runner.locks.(lock.ClockChecker); ok {
+		measured, err := checker.CheckClock(ctx)
+		if err == nil && measured.Level == lock.ClockBlock {
+			err = &lock.ClockSkewError{Offset: measured.Offset, Uncertainty: measured.Uncertainty, Limit: lock.SkewBlock}
+			t.runner.meter.Cycles.Ended(meter.CycleClockWrong)
+		}
+		if err != nil && ctx.Err() == nil {
+			t.runner.meter.Cycles.Hindered(err)
+			text := "clock not measured; this optimizer takes no areas until it is"
+			if isClockWrong(err) {
+				text = "cycle skipped: this process's clock is wrong"
 			}
+			t.runner.log.WarnContext(ctx, text, slog.Any("err", err))
+		}
+		t.mu.Lock()
+		t.joined, t.wrong = false, err
+		t.mu.Unlock()
+		if err != nil {
 			return false
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.wrong, t.self.ShareBefore, t.self.ShareSince = nil, 0, time.Time{} // it comes anew
+	t.joined, t.wrong, t.self.ShareBefore, t.self.ShareSince = true, nil, 0, time.Time{} // it comes anew
 	return true
 }
 

@@ -14,7 +14,9 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/observe"
 	"github.com/dronefleet/dronefleet/internal/simclock"
@@ -46,7 +48,9 @@ func newCompany(t *testing.T, speed float64, areas int) *company {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &company{T: t, clock: clock, hosts: emutest.Hosts(t), cycles: map[domain.DepotID]time.Time{}, by: map[domain.DepotID]*optimizer{}}
+	hosts := emutest.Hosts(t)
+	hosts.FirestoreHost = firestoreemu.StartT(t, firestoreemu.Options{Clock: clock, Indexes: deploy.FirestoreIndexes}).Addr()
+	c := &company{T: t, clock: clock, hosts: hosts, cycles: map[domain.DepotID]time.Time{}, by: map[domain.DepotID]*optimizer{}}
 	var depots []domain.Depot
 	for i := range areas {
 		d := domain.Depot{ID: domain.DepotID(fmt.Sprintf("D%03d", i)), Position: domain.Position{Lat: 40 + float64(i)/10, Lon: 5}}
