@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Board } from "./board";
+import { Card } from "./card";
 import { Cycles } from "./cycles";
 import { Dialog } from "./dialog";
 import { Header } from "./header";
@@ -9,37 +10,65 @@ import { views, type ViewName } from "./model";
 import { Numbers } from "./numbers";
 import { knowsPast, type Page } from "./page";
 import { Rail, Worst } from "./rail";
+import { Sheet } from "./sheet";
 import { StoryView } from "./story";
 import { Strip } from "./strip";
 import { TimeBar } from "./timebar";
 import { Timeline } from "./timeline";
+import { WallNumbers, WallWorst } from "./wall";
 
 // Each component takes the page, and nothing from another one.
 export interface Props { p: Page }
 
-// App arranges the parts of the page.
+// App arranges the parts of the page. The style sheet has them in three columns, in two, or as a
+// map above a sheet. The map keeps its place among its siblings, so that it is drawn once.
 export function App({ p }: Props) {
+  const { wall, sheet, verb } = p.model;
+  useLayoutEffect(() => { document.documentElement.toggleAttribute("data-wall", wall); }, [wall]);
   return <>
-    <a class="skip" href="#panel" onClick={(e) => { e.preventDefault(); document.getElementById("panel")!.focus(); }}>Skip to the tables</a>
+    {!wall && <a class="skip" href="#panel" onClick={(e) => { e.preventDefault(); document.getElementById("panel")!.focus(); }}>Skip to the tables</a>}
     <Header p={p} />
-    <Strip p={p} />
-    <Worst p={p} />
-    <main>
+    {wall ? <WallNumbers p={p} /> : <Strip p={p} />}
+    {!wall && <Worst p={p} />}
+    <main data-sheet={sheet}>
       <MapView p={p} />
-      <section id="side" aria-label="Tables">
+      {wall ? <WallWorst p={p} /> : <Aux p={p} />}
+      {!wall && <section id="side" aria-label="Tables">
         <Tabs p={p} />
         <Panel p={p} />
         <TimeBar p={p} />
-      </section>
+      </section>}
     </main>
-    {p.model.verb && <Dialog key={p.model.verb} p={p} v={p.model.verb} />}
+    {verb && <Dialog key={verb} p={p} v={verb} />}
   </>;
+}
+
+// Aux is what is selected and, where there is room for a third column, the alerts.
+function Aux({ p }: Props) {
+  const wide = useMedia("(min-width: 1800px)"), { past, view } = p.model;
+  return <div id="aux">
+    <Card p={p} />
+    {wide && !past && view !== "Alerts" && <section aria-label="Alerts"><h2>Alerts</h2><Rail p={p} /></section>}
+  </div>;
+}
+
+// useMedia says whether the screen is such as a media query asks for.
+function useMedia(query: string): boolean {
+  const [is, set] = useState(matchMedia(query).matches);
+  useEffect(() => {
+    const media = matchMedia(query), hear = () => set(media.matches);
+    media.addEventListener("change", hear);
+    return () => media.removeEventListener("change", hear);
+  }, [query]);
+  return is;
 }
 
 function Tabs({ p }: Props) {
   return <nav id="tabs" aria-label="Views">
+    <Sheet p={p} />
     {views.map((v) => <button key={v} type="button" aria-current={v === p.model.view ? "page" : undefined} disabled={p.model.past !== null && !knowsPast(v)}
       onClick={() => p.show(v)} onDragEnter={() => v === "Timeline" && p.show(v)}>{v}</button>)}
+    <button type="button" id="towall" title="Large and without controls; Escape ends it" onClick={() => p.model.set({ wall: true })}>Wall</button>
   </nav>;
 }
 

@@ -17,6 +17,7 @@ draw();
 page.start();
 document.addEventListener("keydown", (e) => {
   if (e.key === "/" && !(e.target instanceof HTMLInputElement)) { e.preventDefault(); byId("find").focus(); }
+  if (e.key === "Escape" && page.model.wall) page.model.set({ wall: false });
 });
 
 // For tests and measurements from outside.

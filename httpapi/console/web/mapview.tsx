@@ -1,12 +1,11 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Props } from "./app";
-import { Card } from "./card";
 import { FleetMap, looks } from "./map";
 import { Places } from "./places";
 import { stamp, type Shape } from "./sprites";
 import { plain } from "./words";
 
-// MapView is the map with its tools, its legend and the facts of the selection.
+// MapView is the map with its tools, its legend and the operator's places.
 export function MapView({ p }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null), drones = useRef<HTMLCanvasElement>(null), scale = useRef<HTMLDivElement>(null), length = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
@@ -28,7 +27,6 @@ export function MapView({ p }: Props) {
       <ul id="shapes">{Object.entries(looks).map(([status, [shape, colour]]) => <li key={status}><Sign shape={shape} colour={colour} dark={p.dark} />{plain(status)}</li>)}</ul>
     </details>
     <Places p={p} />
-    <Card p={p} />
   </section>;
 }
 

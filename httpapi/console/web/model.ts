@@ -9,6 +9,9 @@ export const views = ["Orders", "Timeline", "Drones", "Missions", "Alerts", "Cyc
 export type ViewName = (typeof views)[number];
 export type Theme = "" | "light" | "dark"; // "" follows the browser
 
+export const sheets = ["down", "half", "full"] as const;
+export type Sheet = (typeof sheets)[number];
+
 // Centre is the middle of the map, and the pixels of a degree of longitude.
 export interface Centre { lat: number; lon: number; scale: number }
 
@@ -20,6 +23,8 @@ export class Model {
   view: ViewName = "Orders";
   selected: Key | null = null;
   ahead = 60; // minutes that the timeline shows of what is to come
+  sheet: Sheet = "half"; // how much of a narrow page the tables take
+  wall = false; // for a screen that a room looks at
   following = false; // the selection stays in the middle of the map
   find = "";
   only: string[] = []; // ids of counts
@@ -43,7 +48,7 @@ export class Model {
   // set changes some of it and shows the page anew. What a person may want to come back to is
   // a step of the history.
   set(patch: Patch): void {
-    const step = !this.restoring && ["view", "selected", "past"].some((name) => name in patch);
+    const step = !this.restoring && ["view", "selected", "past", "wall"].some((name) => name in patch);
     Object.assign(this, patch);
     if (patch.sound !== undefined) localStorage.setItem("sound", patch.sound ? "on" : "off");
     if (patch.theme !== undefined) localStorage.setItem("theme", patch.theme);
@@ -62,6 +67,8 @@ export class Model {
     if (this.selected) q.set(this.selected.kind, this.selected.id);
     if (this.find) q.set("find", this.find);
     if (this.only.length) q.set("only", this.only.join());
+    if (this.sheet !== "half") q.set("sheet", this.sheet);
+    if (this.wall) q.set("wall", "");
     if (this.following) q.set("follow", "");
     if (this.centre) q.set("map", [this.centre.lat.toFixed(4), this.centre.lon.toFixed(4), Math.round(this.centre.scale)].join());
     if (this.ahead !== 60) q.set("ahead", String(this.ahead));
@@ -81,6 +88,8 @@ export class Model {
     this.selected = kind ? { kind, id: q.get(kind)! } : null;
     this.find = q.get("find") ?? "";
     this.only = (q.get("only") ?? "").split(",").filter((id) => counts.some((c) => c.id === id));
+    this.sheet = sheets.find((s) => s === q.get("sheet")) ?? "half";
+    this.wall = q.has("wall");
     this.following = q.has("follow");
     this.why = q.has("why");
     this.ahead = Math.min(240, Math.max(15, Number(q.get("ahead")) || 60));
