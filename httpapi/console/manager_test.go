@@ -243,8 +243,10 @@ func TestConsole_Commands(t *testing.T) {
 		await(t, ctx, `!!document.querySelector("dialog[open]")`)
 		js[any](t, ctx, fmt.Sprintf(`(() => {
 			const [first] = document.querySelectorAll("dialog select, dialog input[type=datetime-local], dialog input[list]"), reason = document.querySelector("dialog input[required]:not([type])");
-			if (first) first.value = %s;
-			reason.value = %q; reason.form.requestSubmit(); return 1 })()`, choice, reason))
+			if (first) { first.value = %s; first.dispatchEvent(new Event("change", {bubbles: true})); }
+			reason.value = %q; return 1 })()`, choice, reason))
+		await(t, ctx, `[...document.querySelectorAll("dialog .preview")].every((p) => p.dataset.of === document.querySelector("dialog input[list]").value)`)
+		js[any](t, ctx, `document.querySelector("dialog form").requestSubmit(), 1`)
 	}
 	selects := func(kind, id string) {
 		t.Helper()

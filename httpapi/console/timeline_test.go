@@ -95,6 +95,7 @@ func TestConsole_ShowsTheTimeline(t *testing.T) {
 	await(t, ctx, `!document.querySelector("dialog")`)
 	dragTo(`fleet.map.canvas`)
 	await(t, ctx, `document.querySelector("dialog input[list]").value === "DRONE-4"`)
+	await(t, ctx, `document.querySelector(".preview").dataset.of === "DRONE-4"`) // without the route of candidates here
 	if got := commands.all(); len(got) > 0 {
 		t.Errorf("sent before it was confirmed: %q", got)
 	}

@@ -7,29 +7,33 @@ import { time } from "./store";
 import { fate, others, type Alternative, type Candidate, type Fate } from "./why";
 import { clock, span } from "./words";
 
+const rest = 250; // ms after which a choice stays, while arrow keys go through the list
+
 interface Answer { readTime: string; deadline: string; plan: Fate; candidates: Candidate[]; pinned?: Alternative }
 
 // Candidates lists the drones that could take an order, and says what becomes of it and of
-// other orders if only the chosen one may. ready is told when that is known.
-export function Candidates({ p, order, drone, pick, ready }: Props & { order: string; drone: string; pick(id: string): void; ready(yes: boolean): void }) {
-  const [answer, setAnswer] = useState<Answer>(), [note, setNote] = useState("Looking for drones…"), [preview, setPreview] = useState<ComponentChildren>(null);
+// other orders if only the chosen one may. ready is told of which drone that is known, or
+// cannot be.
+export function Candidates({ p, order, drone, pick, ready }: Props & { order: string; drone: string; pick(id: string): void; ready(drone: string): void }) {
+  const [answer, setAnswer] = useState<Answer>(), [note, setNote] = useState("Looking for drones…"), [settled, setSettled] = useState(""), [preview, setPreview] = useState<ComponentChildren>(null);
   useEffect(() => {
     let gone = false;
-    ready(!drone); // without a drone the form says what is missing
     if (drone) setPreview(<p class="note">Planning with that drone…</p>); else setPreview(null);
-    ask<Answer>(pathOf("order", order, "candidates") + (drone && "?drone=" + encodeURIComponent(drone))).then((a) => {
+    const wait = setTimeout(() => ask<Answer>(pathOf("order", order, "candidates") + (drone && "?drone=" + encodeURIComponent(drone))).then((a) => {
       if (gone) return;
       setAnswer(a);
       setNote("");
       if (a.pinned) setPreview(<>{[`Now: ${fate(p.store, a.plan)}.`, `Pinned: ${fate(p.store, a.pinned.plan)}.`, ...others(p.store, a.pinned)].map((line) => <p dir="auto">{line}</p>)}</>);
-      ready(true);
+      setSettled(drone);
+      ready(drone);
     }, (err: Error) => {
       if (gone) return;
       if (!answer) setNote(`Drones cannot be listed: ${err.message}`);
       setPreview(drone && answer ? <p class="wrong" dir="auto">What this changes cannot be planned: {err.message}</p> : null);
-      ready(true);
-    });
-    return () => { gone = true; };
+      setSettled(drone);
+      ready(drone);
+    }), answer ? rest : 0);
+    return () => { gone = true; clearTimeout(wait); };
   }, [order, drone]);
   return <>
     {note && <p class="note" role="status" dir="auto">{note}</p>}
@@ -48,6 +52,6 @@ export function Candidates({ p, order, drone, pick, ready }: Props & { order: st
       </table>
       {!answer.candidates.length && <p class="note">No drone of the area could fly it.</p>}
     </div>}
-    <div role="status" class="preview">{preview}</div>
+    <div role="status" class="preview" data-of={settled}>{preview}</div>
   </>;
 }

@@ -11,7 +11,7 @@ import { local, plain } from "./words";
 // words, and can be corrected.
 export function Dialog({ p, v }: Props & { v: Verb }) {
   const box = useRef<HTMLDialogElement>(null), reason = useRef<HTMLInputElement>(null), choice = useRef<HTMLInputElement & HTMLSelectElement>(null);
-  const [wrong, setWrong] = useState(""), [sending, setSending] = useState(false), [drone, setDrone] = useState(v.choice?.value ?? ""), [ready, setReady] = useState(true);
+  const [wrong, setWrong] = useState(""), [sending, setSending] = useState(false), [drone, setDrone] = useState(v.choice?.value ?? ""), [previewed, setPreviewed] = useState("");
   const pick = (id: string) => { choice.current!.value = id; setDrone(id); };
   useLayoutEffect(() => {
     box.current!.showModal();
@@ -22,6 +22,7 @@ export function Dialog({ p, v }: Props & { v: Verb }) {
     const body: Record<string, string> = { ...v.fields, reason: reason.current!.value };
     if (v.choice) {
       const value = choice.current!.value.trim();
+      if (v.order && value !== previewed) { setDrone(value); return; } // it was typed just now
       body[v.choice.name] = v.choice.values || v.choice.suggest ? value : new Date(value).toISOString();
     }
     setSending(true);
@@ -33,12 +34,12 @@ export function Dialog({ p, v }: Props & { v: Verb }) {
       <h2 id="verb" dir="auto">{v.name}: {v.about}</h2>
       <p>{v.says}</p>
       {v.choice && <label>{v.choice.label}{field(v.choice, choice, v.order ? setDrone : undefined)}</label>}
-      {v.order && <Candidates p={p} order={v.order} drone={drone} pick={pick} ready={setReady} />}
+      {v.order && <Candidates p={p} order={v.order} drone={drone} pick={pick} ready={setPreviewed} />}
       <label>Reason, for the audit<input ref={reason} required maxLength={200} autocomplete="off" /></label>
       <p role="alert" class="wrong" dir="auto">{wrong}</p>
       <div class="buttons">
         <button type="button" onClick={() => box.current!.close()}>Cancel</button>
-        <button type="submit" class="primary" disabled={sending || !ready}>{v.name}</button>
+        <button type="submit" class="primary" disabled={sending || (v.order !== undefined && drone !== previewed)}>{v.name}</button>
       </div>
     </form>
   </dialog>;

@@ -202,6 +202,7 @@ export class FleetMap {
     c.addEventListener("pointercancel", () => { from = null; });
     const to = drop(this.page, (e) => { const k = this.nearest(e.offsetX, e.offsetY); return k?.kind === "drone" ? k.id : undefined; });
     c.addEventListener("dragover", to.onDragOver);
+    c.addEventListener("dragleave", to.onDragLeave);
     c.addEventListener("drop", to.onDrop);
     c.addEventListener("wheel", (e) => { e.preventDefault(); this.zoom(Math.exp(-e.deltaY / 400), e.offsetX, e.offsetY); }, { passive: false });
     const keys: Record<string, () => void> = {

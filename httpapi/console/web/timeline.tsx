@@ -92,7 +92,7 @@ export function Timeline({ p }: Props) {
       </ul>
       {scale.width > 0 && <i class="now" style={{ left: `${names + x(scale, now)}px`, height: `${Math.max(rows.length * height, seen.height)}px` }} />}
     </div>
-    <p class="note">{rows.length === s.all.drone.size ? `${rows.length} drones.` : `${rows.length} of ${s.all.drone.size} drones; the filter hides the others.`} ◇ delivery, □ pickup, ⚑ deadline; ✕ late.</p>
+    <p class="note">{rows.length === s.all.drone.size ? `${rows.length} drones.` : `${rows.length} of ${s.all.drone.size} drones; the filter hides the others.`} ◆ delivery, □ pickup, ⚑ deadline, ✕ late; what is done is grey.</p>
   </div>;
 }
 
@@ -161,8 +161,8 @@ function Lane({ p, row, scale }: Props & { row: Row; scale: Scale }) {
       marks.push(<Mark key={`stop ${i}`} kind={w.type === "WAREHOUSE_PICKUP" ? "pickup" : "stop"} reached={reached} x={px} text={`${stopText(w)}, ${clock(at)}`} act={() => p.select({ kind: "mission", id: mission.id })} />);
       return;
     }
-    const room = px - 6 > free, tooLate = !reached && s.slack(o) < 0, who = o.requesterId ?? name(s, { kind: "order", id: o.id });
-    const text = `${who} ${tooLate ? `${span(-s.slack(o))} late` : !reached && at < now ? "overdue" : clock(at).slice(0, -3)}`.slice(0, Math.max(0, Math.floor((scale.width - px) / 7)));
+    const room = !reached && px - 6 > free, tooLate = !reached && s.slack(o) < 0, who = o.requesterId ?? name(s, { kind: "order", id: o.id });
+    const text = `${who} ${tooLate ? `${span(-s.slack(o))} late` : !reached && at < now ? "overdue" : clock(at).slice(-8, -3)}`.slice(0, Math.max(0, Math.floor((scale.width - px) / 7)));
     if (room) free = px + 6.5 * text.length;
     marks.push(<Mark key={`stop ${i}`} kind={tooLate ? "late" : "delivery"} reached={reached} x={px} label={room ? text : ""} chosen={p.model.selected?.id === o.id}
       text={`${name(s, { kind: "order", id: o.id })}, ${clock(at)}; deadline ${clock(time(o.deadline))}`} act={() => p.select({ kind: "order", id: o.id })} />);
@@ -196,7 +196,7 @@ function Axis({ scale, now }: { scale: Scale; now: number }) {
   const all = scale.to - scale.from, step = [5, 10, 30, 60].find((n) => (scale.width * n * minute) / all > 64) ?? 60, ticks: number[] = [];
   for (let t = Math.ceil(scale.from / (step * minute)) * step * minute; t < scale.to; t += step * minute) if (Math.abs(x(scale, t) - x(scale, now)) > 44) ticks.push(t);
   return <svg width={scale.width} height={30} aria-hidden="true">
-    {ticks.filter((t) => x(scale, t) > 18 && x(scale, t) < scale.width - 18).map((t) => <text key={t} x={x(scale, t)} y={20}>{clock(t).slice(0, -3)}</text>)}
+    {ticks.filter((t) => x(scale, t) > 18 && x(scale, t) < scale.width - 18).map((t) => <text key={t} x={x(scale, t)} y={20}>{clock(t).slice(-8, -3)}</text>)}
     <text class="at" x={x(scale, now)} y={20}>now</text>
   </svg>;
 }

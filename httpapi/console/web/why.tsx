@@ -13,7 +13,7 @@ export interface Candidate { droneId: string; doing: string; plannedFor?: string
 interface Change { orderId: string; priority: string; before: Fate; after: Fate }
 export interface Alternative { plan: Fate; worse: Change[]; better: Change[]; worseCount: number; betterCount: number }
 interface Explanation {
-  readTime: string; status: string; held?: boolean; outcome: string; recorded?: string; recordedByCycle?: string;
+  orderId: string; readTime: string; status: string; held?: boolean; outcome: string; recorded?: string; recordedByCycle?: string;
   why?: { plan: Fate; nearest: Candidate[]; instead?: Alternative; whatIf?: Alternative };
 }
 
@@ -41,7 +41,7 @@ export function Why({ p, order }: Props & { order: string }) {
   return <div class="why">
     <div class="buttons">
       <button type="button" onClick={() => void tell()}>Why?</button>
-      <select ref={choice} aria-label="What if">{Object.entries(queries).map(([value, text]) => <option value={value}>{text}</option>)}</select>
+      <select ref={choice} aria-label="What if">{Object.entries(queries).map(([value, text]) => <option value={value} selected={o?.status === "IN_DELIVERY" && value.startsWith("at=")}>{text}</option>)}</select>
     </div>
     <div role="status">{answer}</div>
   </div>;
@@ -50,13 +50,15 @@ export function Why({ p, order }: Props & { order: string }) {
 // explained says for an order that waits what a plan does with it; for one that a drone has
 // not picked up yet, what the next best drone would do.
 function explained(p: Page, x: Explanation, query: string): ComponentChildren {
-  const s = p.store, lines = [`As of ${clock(time(x.readTime))}: ${x.outcome}.`], why = x.why, has = x.status !== "PENDING";
+  const s = p.store, has = x.status !== "PENDING", o = s.all.order.get(x.orderId), why = x.why;
+  const lines = [`As of ${clock(time(x.readTime))}: ${has && o?.assignedDroneId ? `with drone ${name(s, { kind: "drone", id: o.assignedDroneId })}` : x.outcome}.`];
+  if (query.startsWith("at=")) lines.push("That was before its drone got it.");
   if (x.recorded) lines.push(`Cycle ${x.recordedByCycle} recorded: ${x.recorded}.`);
   if (!why) lines.push(x.status === "IN_DELIVERY" ? "It is aboard: no other drone can take it." : "It was not planned then.");
   else {
     lines.push(has ? `Its mission: ${fate(s, why.plan)}.` : `${x.held ? "If it were released, a" : "A"} new plan of that moment: ${fate(s, why.plan)}.`);
     if (why.whatIf) lines.push(`And ${changes[query]}: ${fate(s, why.whatIf.plan)}.`, ...others(s, why.whatIf));
-    if (why.instead) lines.push(`With the ${has ? "next best drone, the" : ""} first drone that lacks nothing: ${fate(s, why.instead.plan)}.`, ...others(s, why.instead));
+    if (why.instead) lines.push(`With the ${has ? "next best, the " : ""}first drone that lacks nothing: ${fate(s, why.instead.plan)}.`, ...others(s, why.instead));
     else if (has) lines.push("Every other drone lacks something for it.");
   }
   return <>
