@@ -67,6 +67,13 @@ func formatOf(data []byte, attrs map[string]string) (Format, error) {
 	}
 }
 
+// MediaType is a content type without its parameters. They mean nothing here, and may be more than
+// Pub/Sub takes.
+func MediaType(contentType string) string {
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	return mediaType
+}
+
 // sniff looks for the "{" that begins a JSON payload. Protobuf can begin with the same
 // bytes: the tag of a first string field is a newline, and a length of 123 is "{". A
 // payload that begins with a newline and is not valid JSON is therefore protobuf.

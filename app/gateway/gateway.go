@@ -279,6 +279,9 @@ func (g *Gateway) publish(ctx context.Context, who domain.DroneID, r dronelink.R
 	if err := g.inFlight.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
+	if r.ContentType != "" {
+		attrs[wire.AttrContentType] = wire.MediaType(r.ContentType) // Pub/Sub refuses a whole request for one long attribute
+	}
 	attrs[wire.AttrSender] = string(who)
 	g.cfg.Meter.Pending(1)
 	published := g.publisher.Publish(context.WithoutCancel(ctx), pubsubio.TopicTelemetry, r.Data, attrs, orderingKey(who))
