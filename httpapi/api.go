@@ -84,6 +84,8 @@ type API struct {
 	table          []endpoint             // what shows and changes the fleet
 	// explaining holds one element while an explanation is planned.
 	explaining chan struct{}
+	// replaying holds an element for each replay that is being read.
+	replaying chan struct{}
 }
 
 type callerKey struct{}

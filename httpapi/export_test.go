@@ -4,6 +4,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/identity"
 )
 
@@ -35,4 +36,12 @@ func (a *API) Endpoints() (table []Endpoint) {
 		table = append(table, Endpoint{e.method, e.path, e.role, e.requesters})
 	}
 	return table
+}
+
+// RemarkOn is why an event stands out in a replay; "" if it does not.
+func RemarkOn(e domain.Event) string {
+	if remarked, is := remarkOn(e); is {
+		return string(remarked.Kind)
+	}
+	return ""
 }

@@ -733,8 +733,9 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		path        string
 		rpcs, reads int64
 	}{
-		{"/api/v1/snapshot?at=" + url.QueryEscape(time.Now().Format(time.RFC3339Nano)), 9, 3 + 3 + 1 + 1 + 1 + 2}, // drones, orders, mission, depot, warehouse, decisions
-		{"/api/v1/orders/O2/explanation", 1 + 10, 1 + 3 + 3 + 1 + 1 + 1 + 2},                                      // the order, and the same
+		{"/api/v1/snapshot?at=" + url.QueryEscape(time.Now().Format(time.RFC3339Nano)), 9, 3 + 3 + 1 + 1 + 1 + 2},                                                                     // drones, orders, mission, depot, warehouse, decisions
+		{"/api/v1/replay?from=" + url.QueryEscape(time.Now().Format(time.RFC3339Nano)) + "&to=" + url.QueryEscape(time.Now().Format(time.RFC3339Nano)), 9 + 2, 3 + 3 + 1 + 1 + 1 + 2}, // the same, and no event
+		{"/api/v1/orders/O2/explanation", 1 + 10, 1 + 3 + 3 + 1 + 1 + 1 + 2},                                                                                                          // the order, and the same
 		{"/api/v1/orders/O2/candidates", 1 + 10, 1 + 3 + 3 + 1 + 1 + 1 + 2},
 		{"/api/v1/drones?limit=1", 1, 2},
 		{"/api/v1/orders?status=ASSIGNED", 1, 1},                            // none waits

@@ -54,7 +54,7 @@ func (pastEntity) schema(s *schemas) schema {
 	}{
 		{live.KindDepot, s.of(typeOf[entity.Depot]())}, {live.KindWarehouse, s.of(typeOf[entity.Warehouse]())}, {live.KindDrone, s.of(typeOf[entity.Drone]())},
 		{live.KindMission, s.of(typeOf[entity.Mission]())}, {live.KindOrder, s.of(typeOf[entity.Order]())},
-		{live.KindCycle, s.of(typeOf[entity.CycleForm]())},
+		{live.KindCycle, s.of(typeOf[entity.CycleForm]())}, {live.KindAlert, s.of(typeOf[entity.Alert]())},
 	} {
 		kinds = append(kinds, schema{
 			"type": "object", "required": []string{"kind", "id", "entity"},
@@ -87,6 +87,11 @@ func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) 
 	for _, malformed := range p.Malformed {
 		a.log.WarnContext(ctx, "document left out of the past; it was malformed then", slog.Any("err", malformed))
 	}
+	return pastFleet{r.serverTime(), p.ReadTime.UTC(), entitiesOf(p)}, nil
+}
+
+// entitiesOf are the entities of the past.
+func entitiesOf(p firestoretx.Past) []pastEntity {
 	decisions := map[domain.CycleID][]domain.LedgerEntry{}
 	for _, d := range p.Decisions {
 		decisions[d.CycleID] = append(decisions[d.CycleID], d)
@@ -95,7 +100,7 @@ func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) 
 	for _, d := range p.Drones {
 		drones[d.ID] = d
 	}
-	entities := slices.Concat(
+	return slices.Concat(
 		[]pastEntity{}, // not nil
 		pastEntities(live.KindDepot, p.Depots, func(d domain.Depot) (string, any) { return string(d.ID), entity.OfDepot(d) }),
 		pastEntities(live.KindWarehouse, p.Warehouses, func(w domain.Warehouse) (string, any) { return string(w.ID), entity.OfWarehouse(w) }),
@@ -108,7 +113,6 @@ func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) 
 			return string(c.ID), entity.OfJudgedCycle(c, slices.Values(decisions[c.ID]))
 		}),
 	)
-	return pastFleet{r.serverTime(), p.ReadTime.UTC(), entities}, nil
 }
 
 func pastEntities[D any](kind live.Kind, list []D, form func(D) (id string, entity any)) []pastEntity {

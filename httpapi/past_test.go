@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi"
 )
 
 // F-LIVE-04: the fleet as it was at a time that Firestore still knows.
@@ -66,5 +68,97 @@ func TestAPI_ShowsThePast(t *testing.T) {
 		"": {400, "at is missing"}, "?at=noon": {400, `at is "noon"`}, "?at=0001-01-01T00:00:00Z": {400, "before 1970"}, "?at=2020-01-01T00:00:00Z": {410, "Firestore keeps an hour"}, "?at=2120-01-01T00:00:00Z": {410, "in the future"},
 	} {
 		s.refused(http.MethodGet, "/api/v1/snapshot"+at, refusal.status, refusal.part)
+	}
+}
+
+// replayed is an answer of GET /api/v1/replay.
+type replayed struct {
+	Moments []struct {
+		ReadTime  time.Time
+		Whole     bool
+		Upserts   []struct{ Kind, ID string }
+		Deletes   []struct{ Kind, ID string }
+		Positions [][]any
+	}
+	Events []struct {
+		Kind, Text, Reason, By string
+		Entity                 struct{ Kind, ID string }
+	}
+}
+
+func replayPath(from, to time.Time) string {
+	return "/api/v1/replay?every=1&from=" + url.QueryEscape(from.Format(time.RFC3339Nano)) + "&to=" + url.QueryEscape(to.Format(time.RFC3339Nano))
+}
+
+// F-LIVE-08: a replay has a whole moment, then what changed from one moment to the next, and the
+// events that stand out.
+func TestAPI_ReplaysAnInterval(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	from := time.Now()
+	if err := s.store.CancelOrder(firestoretx.By(t.Context(), "ann"), "O2", "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	north := domain.Position{Lat: home.Lat + 0.001, Lon: home.Lon}
+	for _, err := range s.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{{DroneID: "D2", Timestamp: time.Now(), Position: north, Battery: 90, Status: domain.DroneIdle}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := from.Add(time.Second)
+	time.Sleep(time.Until(to.Add(10 * time.Millisecond))) // Firestore's history has its own clock
+	var r replayed
+	s.get(replayPath(from, to), http.StatusOK, &r)
+	if len(r.Moments) != 2 || !r.Moments[0].Whole || r.Moments[1].Whole {
+		t.Fatalf("moments %+v", r.Moments)
+	}
+	kinds := map[string]int{}
+	for _, u := range r.Moments[0].Upserts {
+		kinds[u.Kind]++
+	}
+	if kinds["drone"] != 3 || kinds["order"] != 3 || kinds["mission"] != 1 || kinds["depot"] != 1 || kinds["warehouse"] != 1 {
+		t.Errorf("the first moment has %v", kinds)
+	}
+	if got := fmt.Sprint(r.Moments[1].Deletes); got != "[{order O2}]" {
+		t.Errorf("gone: %s", got)
+	}
+	if p := r.Moments[1].Positions; len(p) != 1 || p[0][0] != "D2" || p[0][1] != north.Lat {
+		t.Errorf("positions %v, upserts %v", p, r.Moments[1].Upserts)
+	}
+	if len(r.Events) != 1 || r.Events[0].Kind != "OPERATOR" || r.Events[0].By != "ann" || r.Events[0].Entity.ID != "O2" || !strings.Contains(r.Events[0].Text, "CANCELLED") {
+		t.Errorf("events %+v", r.Events)
+	}
+	for path, refusal := range map[string]struct {
+		status int
+		part   string
+	}{
+		replayPath(to, from): {400, "to is before from"}, replayPath(from, from.Add(10*time.Second)): {400, "to is in the future"},
+		replayPath(from.Add(-time.Minute), from):                                   {400, "asks for 61 moments; give a time at most 9s after from"},
+		"/api/v1/replay?every=0&from=2020-01-01T00:00:00Z&to=2020-01-01T00:00:00Z": {400, "every is"},
+		"/api/v1/replay?from=2020-01-01T00:00:00Z&to=2020-01-01T00:00:00Z":         {410, "Firestore keeps an hour"},
+	} {
+		s.refused(http.MethodGet, path, refusal.status, refusal.part)
+	}
+}
+
+// F-LIVE-08
+func TestRemarks_NameWhatStandsOut(t *testing.T) {
+	for _, tt := range []struct {
+		event domain.Event
+		want  string
+	}{
+		{domain.Event{Entity: domain.EntityOrder, From: "PENDING", To: "PENDING", Cause: domain.CauseSweeper, State: map[string]any{"late": true}}, "ORDER_LATE"},
+		{domain.Event{Entity: domain.EntityOrder, From: "ASSIGNED", To: "PENDING", Cause: domain.CauseSweeper, State: map[string]any{"late": true}}, ""},
+		{domain.Event{Entity: domain.EntityDrone, From: "MOVING", To: "UNKNOWN", Cause: domain.CauseSweeper}, "DRONE_SILENT"},
+		{domain.Event{Entity: domain.EntityDrone, From: "MOVING", To: "EMERGENCY", Cause: domain.CauseTelemetry}, "DRONE_EMERGENCY"},
+		{domain.Event{Entity: domain.EntityDrone, From: "EMERGENCY", To: "EMERGENCY", Cause: domain.CauseTelemetry}, ""},
+		{domain.Event{Entity: domain.EntityDrone, From: "IDLE", To: "PROBLEM", Cause: domain.CauseTelemetry}, "DRONE_PROBLEM"},
+		{domain.Event{Entity: domain.EntityMission, From: "ACTIVE", To: "FAILED", Cause: domain.CauseSweeper}, "MISSION_FAILED"},
+		{domain.Event{Entity: domain.EntityMission, From: "ACTIVE", To: "ACTIVE", Cause: domain.CauseOperator, State: map[string]any{"recalled": true}}, "MISSION_RECALLED"},
+		{domain.Event{Entity: domain.EntityDrone, From: "IDLE", To: "IDLE", Cause: domain.CauseOperator}, "OPERATOR"},
+	} {
+		if got := httpapi.RemarkOn(tt.event); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.event, got, tt.want)
+		}
 	}
 }

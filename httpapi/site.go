@@ -57,6 +57,7 @@ func newAPI(cfg Config) *API {
 		changes: ownOrigin(cfg.Access, nil), reads: ownOrigin(cfg.Access, cfg.Access.Origins), publicHost: siteHost(cfg.Access), streams: newShares(streamShare),
 		quiet:      &quiet{log: cfg.Log, kinds: map[kindOfLine]*line{}},
 		explaining: make(chan struct{}, 1),
+		replaying:  make(chan struct{}, replaysAtOnce),
 	}
 }
 

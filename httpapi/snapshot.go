@@ -20,6 +20,10 @@ func (a *API) snapshotEndpoints() []endpoint {
 			parameters: []parameter{depot}, answer: writesA("application/json", wire.SnapshotSchema(), a.snapshot),
 		},
 		{method: get, path: "/api/v1/snapshot", role: viewer, summary: "Read the fleet as it was at a past time.", parameters: []parameter{pastTime}, answer: writes(a.past)},
+		{
+			method: get, path: "/api/v1/replay", role: viewer, summary: "Read how the fleet went on in a past interval, as a sequence of moments.",
+			parameters: []parameter{replayFrom, replayTo, replayStep}, answer: writes(a.replay),
+		},
 	}
 }
 

@@ -108,26 +108,34 @@ func (s *Store) FollowEvents(ctx context.Context, since time.Time, seen func(Sig
 	after := func(q firestore.Query) error {
 		return follow(ctx, q.Where("time", ">", since), eventCodec.decode, seen)
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	queries := s.ofShards(s.client.Collection(Events).Query, maxIn)
+	ended := make(chan error, len(queries))
+	for _, q := range queries {
+		go func() { ended <- after(q) }()
+	}
+	err := <-ended
+	stop()
+	for range len(queries) - 1 {
+		<-ended
+	}
+	return wrap(err, "follow events")
+}
+
+// ofShards is a query of events, or with sharded events one for each group of shards.
+func (s *Store) ofShards(q firestore.Query, group int) (queries []firestore.Query) {
 	if s.shards == 0 {
-		return wrap(after(s.client.Collection(Events).Query), "follow events")
+		return []firestore.Query{q}
 	}
 	shards := make([]int, s.shards)
 	for i := range shards {
 		shards[i] = i
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	groups := slices.Collect(slices.Chunk(shards, maxIn))
-	ended := make(chan error, len(groups))
-	for _, group := range groups {
-		go func() { ended <- after(s.client.Collection(Events).Where(eventShard, "in", group)) }()
+	for some := range slices.Chunk(shards, group) {
+		queries = append(queries, q.Where(eventShard, "in", some))
 	}
-	err := <-ended
-	stop()
-	for range len(groups) - 1 {
-		<-ended
-	}
-	return wrap(err, "follow events")
+	return queries
 }
 
 // DronesOf reads drones by id; those that do not exist are left out. A *MalformedError

@@ -243,17 +243,7 @@ func decodeRefused(doc *firestore.DocumentSnapshot) (CommittedEvent, error) {
 func (s *Store) FollowOrderEvents(ctx context.Context, since time.Time, seen func(sight Sight[CommittedEvent], through time.Time)) error {
 	base := s.client.Collection(Events).Where("entity", "==", string(domain.EntityOrder)).Where("to", "in", domain.OrderStatuses).
 		Where("time", ">", since).OrderBy("time", firestore.Desc)
-	queries := []firestore.Query{base}
-	if s.shards > 0 {
-		queries = nil
-		shards := make([]int, s.shards)
-		for i := range shards {
-			shards[i] = i
-		}
-		for group := range slices.Chunk(shards, maxIn/len(domain.OrderStatuses)) {
-			queries = append(queries, base.Where(eventShard, "in", group))
-		}
-	}
+	queries := s.ofShards(base, maxIn/len(domain.OrderStatuses))
 	refused := len(queries)
 	queries = append(queries, s.where(Refusals, "topic", "orders").Where("refusedAt", ">", since).OrderBy("refusedAt", firestore.Desc))
 	var mu sync.Mutex

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
@@ -35,20 +36,8 @@ func (f *Feed) Summary(ctx context.Context, acks []domain.AlertAck) (Summary, er
 	if err != nil {
 		return Summary{}, err
 	}
-	now, p := past.ReadTime, newPicture()
-	p.putDepots(past.Depots, noneGone)
-	p.putWarehouses(past.Warehouses, noneGone)
+	now, p := past.ReadTime, pictureOf(past)
 	p.putAcks(acks, true)
-	for _, d := range past.Drones {
-		p.putDrone(d)
-	}
-	for _, m := range past.Missions {
-		p.putMission(m)
-	}
-	for _, o := range past.Orders {
-		p.putOrder(o)
-	}
-	p.putCycles(past.Cycles, nil, true)
 	p.state.Process = f.cfg.Process()
 	p.putArrivals(f.arrivalsOf(p.waiting(), p.fleet(now), learning.Estimate(learned, planner.Assumed(solver.Params{}), learning.DefaultConfidence)))
 
@@ -63,6 +52,19 @@ func (f *Feed) Summary(ctx context.Context, acks []domain.AlertAck) (Summary, er
 			r.Drones = append(r.Drones, entity.OfDrone(d))
 		}
 	}
+	r.Alerts = append(r.Alerts, f.alertsIn(&p, now)...)
+	return r, nil
+}
+
+// PastAlerts are the alerts of a past moment, as far as its documents tell: not those about this
+// process. It does not estimate how soon orders could have been delivered.
+func (f *Feed) PastAlerts(past firestoretx.Past) []entity.Alert {
+	p := pictureOf(past)
+	return f.alertsIn(&p, past.ReadTime)
+}
+
+// alertsIn are the alerts of a picture, the worst first.
+func (f *Feed) alertsIn(p *picture, now time.Time) (forms []entity.Alert) {
 	alerts := Alerts(&p.state, now, f.cfg.DepotPatience)
 	slices.SortFunc(alerts, func(a, b Alert) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.ID(), b.ID()))
@@ -71,9 +73,27 @@ func (f *Feed) Summary(ctx context.Context, acks []domain.AlertAck) (Summary, er
 		if a.Since.IsZero() {
 			a.Since = now
 		}
-		r.Alerts = append(r.Alerts, p.alertForm(a))
+		forms = append(forms, p.alertForm(a))
 	}
-	return r, nil
+	return forms
+}
+
+// pictureOf is the picture of a fleet as it was.
+func pictureOf(past firestoretx.Past) picture {
+	p := newPicture()
+	p.putDepots(past.Depots, noneGone)
+	p.putWarehouses(past.Warehouses, noneGone)
+	for _, d := range past.Drones {
+		p.putDrone(d)
+	}
+	for _, m := range past.Missions {
+		p.putMission(m)
+	}
+	for _, o := range past.Orders {
+		p.putOrder(o)
+	}
+	p.putCycles(past.Cycles, nil, true)
+	return p
 }
 
 func noneGone(string, bool) bool { return false }

@@ -70,7 +70,7 @@ func stepsOf(d firestoretx.Deeds) []StepJSON {
 	}
 	sortEvents(d.Events)
 	for _, e := range d.Events {
-		add(e.Time, e.By, fmt.Sprintf("%s %s: %s", e.Entity, e.ID, change(e, unset(e.State))), e.Reason, story{}.related(e))
+		add(e.Time, e.By, InWords(e), e.Reason, story{}.related(e))
 	}
 	for _, x := range d.Places {
 		add(x.ChangedAt, x.ChangedBy, fmt.Sprintf("%s %s: %s", x.Kind, x.ID, strings.ToLower(string(x.Action))), x.Why, strings.Join(x.Fields, "; "))
@@ -98,6 +98,11 @@ func stepsOf(d firestoretx.Deeds) []StepJSON {
 	}
 	slices.SortStableFunc(steps, func(a, b StepJSON) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	return steps
+}
+
+// InWords is what an event changed, without its reason.
+func InWords(e domain.Event) string {
+	return fmt.Sprintf("%s %s: %s", e.Entity, e.ID, change(e, unset(e.State)))
 }
 
 // Done is what people did in a period, and the alerts that they took note of.

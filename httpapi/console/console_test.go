@@ -449,7 +449,9 @@ func TestConsole_InABrowser(t *testing.T) {
 		do(t, ctx, chromedp.EmulateViewport(1440, 900))
 		open(t, ctx, 1)
 		js[any](t, ctx, `fleet.select(null), document.querySelector("#legend").open = false, 1`)
-		js[any](t, ctx, `(() => { fleet.remember(), fleet.remember(); const when = document.getElementById("when"); when.value = "0"; when.dispatchEvent(new Event("input")); return 1 })()`)
+		js[any](t, ctx, `document.getElementById("quarter").click(), 1`)
+		await(t, ctx, `!!fleet.model.past && !fleet.replay.loading`)
+		js[any](t, ctx, `fleet.seek(fleet.replay.span.to - 20e3), 1`)
 		shoot(t, ctx, "Replay")
 		js[any](t, ctx, `document.getElementById("live").click(), 1`)
 	}

@@ -36,6 +36,7 @@ func staged(t *testing.T, entities ...any) (url string, commands *sent) {
 	mux.HandleFunc("GET /api/v1/session", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"name": "ann", "method": "token", "verbs": ["missions recall", "orders pin", "alerts acknowledge"]}`)
 	})
+	mux.HandleFunc("GET /api/v1/replay", pastOf)
 	commands = &sent{}
 	mux.HandleFunc("POST /api/v1/", commands.take)
 	end := make(chan struct{})
@@ -203,13 +204,6 @@ func TestConsole_DoesNotMislead(t *testing.T) {
 		return [...cells].map((c) => c.textContent).join() === "critical,50 %,1,10\u00a0min,2,1" })()`)
 	await(t, ctx, fmt.Sprintf(`document.getElementById("clock").textContent === new Date(Date.now() + %d).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"})`, ahead.Milliseconds()))
 
-	// The frame of the past is seen, whatever lies on the map.
-	js[any](t, ctx, `fleet.select(null), fleet.remember(), fleet.remember(), fleet.rewind(0), 1`)
-	await(t, ctx, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(document.documentElement.dataset.past === "places"))))`)
-	if share := framed(t, ctx); share < 0.3 {
-		t.Errorf("%.0f %% of the map's edge has the colour of the past, want a dashed line", 100*share)
-	}
-	shoot(t, ctx, "Past's frame")
 }
 
 // framed is the share of the map's left edge that has the colour of the past, as it is seen.

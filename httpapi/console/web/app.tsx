@@ -84,9 +84,9 @@ const panels: Record<ViewName, (p: Page) => JSX.Element> = {
 };
 
 function Panel({ p }: Props) {
-  const panel = useRef<HTMLDivElement>(null), { view, frame } = p.model;
+  const panel = useRef<HTMLDivElement>(null), { view } = p.model;
   useLayoutEffect(() => { panel.current!.scrollTop = 0; }, [view]);
-  return <div id="panel" ref={panel} tabIndex={0} role="region" aria-label={view} inert={frame !== null}>
+  return <div id="panel" ref={panel} tabIndex={0} role="region" aria-label={view}>
     <div key={view}>{panels[view](p)}</div>
   </div>;
 }

@@ -16,7 +16,7 @@ export function Card({ p }: Props) {
   if (!k) return null;
   const may = m.past ? [] : m.who?.verbs ?? [];
   const alerts = [...p.store.all.alert.values()].filter((a) => a.entity.kind === k.kind && a.entity.id === k.id);
-  return <aside id="selected" data-id={k.id} aria-label="Selection" inert={m.frame !== null}>
+  return <aside id="selected" data-id={k.id} aria-label="Selection">
     <button id="deselect" type="button" aria-label="Deselect" onClick={() => { p.select(null); p.map.canvas.focus(); }}>×</button>
     <h2 dir="auto">{k.kind} {name(p.store, k)}</h2>
     <p class="note" dir="auto">{name(p.store, k) !== k.id && k.id}</p>

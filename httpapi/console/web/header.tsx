@@ -8,7 +8,7 @@ const states = { connecting: "Connecting", live: "Live", lost: "Connection lost:
 // Header says how old the picture is, whatever happens to the connection, and who looks at it.
 export function Header({ p }: Props) {
   const m = p.model, stream = p.stream;
-  const state = m.past ? `Past: the fleet as it was at ${clock(m.past.now())}` : m.frame ? "Past: this is a replay" :
+  const state = m.past ? `Past: the fleet as it was at ${clock(m.past.now())}` :
     stream.state === "live" && stream.delay > 0 ? `The State Manager has had no answer from its store for ${span(stream.delay)}` : states[stream.state];
   const signOut = () => { fetch("/signout", { method: "POST" }).then(() => location.reload(), () => p.say("Not signed out: the State Manager does not answer.")); };
   return <header>

@@ -6,7 +6,7 @@ import { name } from "./names";
 import type { Page } from "./page";
 import { reach, standsAt } from "./parked";
 import { Layer, type Shape } from "./sprites";
-import { open, time, type Store } from "./store";
+import { open, time, type Mark, type Store } from "./store";
 import type { Key, Order, Place } from "./types";
 import { View } from "./view";
 import { clock } from "./words";
@@ -32,9 +32,6 @@ const card = 310; // pixels at the right that the selection's facts cover
 
 const troubled = new Set(["PROBLEM", "EMERGENCY"]);
 
-// Sight is a drone as it is drawn.
-interface Sight { id: string; lat: number; lon: number; status: string; heading: number; at: number }
-
 // Pile is a place with drones that stand there, drawn as a number above it.
 interface Pile { kind: "depot" | "warehouse"; id: string; position: Place; x: number; y: number; count: number }
 
@@ -51,7 +48,7 @@ export class FleetMap {
   readonly below = new BaseMap(() => this.redraw());
   private xs = new Float32Array(0); // of the drones in sight, so that a picture makes no garbage
   private ys = new Float32Array(0);
-  private sight: Sight[] = [];
+  private sight: Mark[] = [];
   private piles: Pile[] = []; // in the last picture
   private lat = 48.8566;
   private lon = 2.3522;
@@ -257,10 +254,8 @@ export class FleetMap {
     g.font = "12px system-ui, sans-serif";
     g.textBaseline = "middle";
     this.drawHospitals();
-    if (!this.page.model.frame) {
-      this.drawRoutes();
-      this.drawOrders();
-    }
+    this.drawRoutes();
+    this.drawOrders();
     for (const d of store.all.depot.values()) this.house(d.position, d.name ?? d.id, "D");
     for (const w of store.all.warehouse.values()) this.house(w.position, w.name ?? w.id, "W");
     this.drawDrones();
@@ -381,22 +376,14 @@ export class FleetMap {
     g.stroke();
   }
 
-  private *seen(): Iterable<Sight> {
-    const p = this.page.model.frame;
-    if (!p) { yield* this.store.marks.values(); return; }
-    for (let i = 0; i < p.ids.length; i++) {
-      yield { id: p.ids[i], lat: p.places[2 * i], lon: p.places[2 * i + 1], status: p.statuses[i], heading: 0, at: p.at };
-    }
-  }
-
   // drawDrones draws each drone, those in trouble above the others, or crowds as numbers.
   private drawDrones(): void {
-    const all = this.page.model.frame?.ids.length ?? this.store.marks.size, filter = this.page.filter;
+    const all = this.store.marks.size, filter = this.page.filter;
     if (this.xs.length < all) { this.xs = new Float32Array(2 * all); this.ys = new Float32Array(2 * all); }
     const { xs, ys, sight, scale, width, height } = this, stretch = scale / this.squeeze();
     let count = 0;
     this.drawn = 0;
-    for (const m of this.seen()) {
+    for (const m of this.store.marks.values()) {
       if (filter?.matches("drone", m.id) === false) continue;
       this.drawn++;
       const x = width / 2 + (m.lon - this.lon) * scale, y = height / 2 - (m.lat - this.lat) * stretch;
@@ -410,7 +397,7 @@ export class FleetMap {
     if (!crowds && (reach / 111320) * stretch < spread) count = this.pile(count);
     sight.length = count; // those that are gone can be forgotten
     this.drones.clear();
-    const m = this.selected?.kind === "drone" && !this.page.model.frame ? this.store.marks.get(this.selected.id) : undefined;
+    const m = this.selected?.kind === "drone" ? this.store.marks.get(this.selected.id) : undefined;
     if (m) this.line(m.trail, this.colours.faint, 2);
     if (crowds) this.drawCrowds(count);
     else {
@@ -454,7 +441,7 @@ export class FleetMap {
 
   // drawShapes draws the drones in sight that are in trouble, or those that are not.
   private drawShapes(count: number, trouble: boolean): void {
-    const now = this.page.model.frame?.at ?? this.store.now(), known = new Map<string, number>(), { sight, xs, ys, drones } = this;
+    const now = this.store.now(), known = new Map<string, number>(), { sight, xs, ys, drones } = this;
     for (let i = 0; i < count; i++) {
       const m = sight[i];
       if (troubled.has(m.status) !== trouble) continue;

@@ -1,5 +1,5 @@
 import { counts } from "./counts";
-import type { Frame } from "./replay";
+import type { Span } from "./replay";
 import type { Session } from "./session";
 import type { Store } from "./store";
 import type { Key, Kind } from "./types";
@@ -29,7 +29,8 @@ export class Model {
   find = "";
   only: string[] = []; // ids of counts
   past: Store | null = null; // the fleet at a past moment
-  frame: Frame | null = null; // of the replay
+  span: Span | null = null; // of the replay
+  moment = NaN; // of the past, as the address has it, in Unix ms
   centre: Centre | null = null; // of the map, if somebody moved it
   theme: Theme = "";
   sound = localStorage.getItem("sound") === "on";
@@ -73,14 +74,17 @@ export class Model {
     if (this.centre) q.set("map", [this.centre.lat.toFixed(4), this.centre.lon.toFixed(4), Math.round(this.centre.scale)].join());
     if (this.ahead !== 60) q.set("ahead", String(this.ahead));
     if (this.why) q.set("why", "");
-    if (this.past) q.set("at", new Date(this.past.now()).toISOString());
+    if (this.past && this.span) {
+      q.set("at", new Date(this.moment).toISOString());
+      q.set("span", [this.span.from, this.span.to].map((at) => new Date(at).toISOString()).join());
+    }
     const text = q.toString();
     return text && "#" + text;
   }
 
-  // restore takes over what an address says, except for the past moment in Unix ms, which it
-  // returns: that has to be asked for.
-  restore(address: string): number | null {
+  // restore takes over what an address says, except for the past moment in Unix ms and its
+  // interval, if it says one, which it returns: they have to be asked for.
+  restore(address: string): { at: number; within: [number, number] | null } | null {
     const q = new URLSearchParams(address.slice(1)), kind = kinds.find((k) => q.has(k)), at = Date.parse(q.get("at") ?? "");
     this.known = address;
     this.restoring = true;
@@ -95,9 +99,11 @@ export class Model {
     this.ahead = Math.min(240, Math.max(15, Number(q.get("ahead")) || 60));
     const [lat, lon, scale] = (q.get("map") ?? "").split(",").map(Number);
     this.centre = lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180 && scale > 0 ? { lat, lon, scale } : null;
-    this.frame = null;
-    return isNaN(at) ? null : at;
+    const [from, to] = (q.get("span") ?? "").split(",").map((text) => Date.parse(text));
+    return isNaN(at) ? null : { at, within: from <= at && at <= to && to - from <= longest ? [from, to] : null };
   }
 }
+
+const longest = 2 * 3600e3; // ms
 
 const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse", "alert"];

@@ -4,14 +4,14 @@ import { Filter } from "./filter";
 import type { FleetMap } from "./map";
 import { Model, type Theme, type ViewName } from "./model";
 import { said } from "./names";
-import { Replay } from "./replay";
-import { ask, session } from "./session";
+import { around, Replay, spanOf, type Span } from "./replay";
+import { session } from "./session";
 import { Siren } from "./siren";
 import { Store } from "./store";
 import { Stream } from "./stream";
-import type { Key, Place, Upsert } from "./types";
+import type { Key, Place } from "./types";
 import { verbsFor } from "./verbs";
-import { server } from "./words";
+import { clock, server } from "./words";
 
 const sampling = 15e3, samples = 60; // ms between samples of the counts, and how many are kept
 const near = 12000; // pixels a degree: close enough to tell two drones apart
@@ -21,7 +21,7 @@ export class Page {
   readonly live = new Store();
   readonly model: Model;
   readonly stream: Stream;
-  readonly replay = new Replay();
+  replay: Replay | null = null; // of the past, also while its first part is read
   readonly history = new Map<string, number[]>(); // of each count, a sample every 15 s
   filter: Filter | null = null; // null shows all
   map!: FleetMap; // set by its component
@@ -32,7 +32,7 @@ export class Page {
   // draw brings the page up to date, all but the map.
   constructor(private draw: () => void) {
     this.model = new Model(() => this.refresh());
-    this.stream = new Stream(this.live, () => { if (!this.model.frame) this.map.redraw(); });
+    this.stream = new Stream(this.live, () => { if (!this.model.past) this.map.redraw(); });
     server.now = () => this.live.now();
   }
 
@@ -47,11 +47,11 @@ export class Page {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
     setInterval(() => {
       this.refresh();
-      if (!this.model.frame) this.map.redraw(); // drones pale as their reports age
+      if (!this.model.past) this.map.redraw(); // drones pale as their reports age
     }, 1000);
     void this.identify();
     setInterval(() => void this.identify(), 20 * 60e3);
-    setInterval(() => { if (this.stream.state === "refused") void this.identify(); this.remember(); }, 5000);
+    setInterval(() => { if (this.stream.state === "refused") void this.identify(); }, 5000);
   }
 
   refresh(): void {
@@ -60,9 +60,9 @@ export class Page {
     this.sample();
     const root = document.documentElement.dataset;
     root.state = this.stream.state === "live" && this.stream.delay > 0 ? "lost" : this.stream.state;
-    if (m.frame) root.past = "places"; else if (m.past) root.past = "all"; else delete root.past;
+    if (m.past) root.past = ""; else delete root.past;
     const t = worst(this.live), n = [...this.live.all.alert.values()].filter((a) => a.urgent && !a.acknowledged).length;
-    document.title = t ? `(${n}) ${said(this.live, t.alert)}` : "DroneFleet console";
+    document.title = (m.past ? `Past ${clock(m.past.now())} | ` : "") + (t ? `(${n}) ${said(this.live, t.alert)}` : "DroneFleet console");
     this.draw();
     this.siren.hear(this.live, m.sound);
   }
@@ -112,7 +112,7 @@ export class Page {
   }
 
   // may says that who is signed in may do something now.
-  may(verb: string): boolean { return !this.model.past && !this.model.frame && (this.model.who?.verbs.includes(verb) ?? false); }
+  may(verb: string): boolean { return !this.model.past && (this.model.who?.verbs.includes(verb) ?? false); }
 
   // pin asks whether an order shall be pinned to a drone.
   pin(order: string, drone: string): void {
@@ -133,40 +133,72 @@ export class Page {
 
   // restore shows what the address says.
   private async restore(): Promise<void> {
-    const m = this.model, at = m.restore(location.hash);
-    m.set(at === null ? { past: null } : {});
+    const m = this.model, then = m.restore(location.hash);
+    if (!then) this.leave();
+    m.set(then ? {} : { past: null, span: null });
     const p = m.selected && this.placeOf(m.selected);
     if (m.centre) this.map.place(m.centre); else if (p) this.map.show(p); else this.map.fit();
-    if (at !== null && at !== m.past?.now()) await this.recall(at);
+    if (then && m.past && m.span?.from === then.within?.[0] && m.span?.to === then.within?.[1]) this.seek(then.at);
+    else if (then) {
+      const now = await this.time();
+      await this.recall(then.at, then.within ? spanOf(...then.within, now) : around(then.at, now));
+    }
     m.restoring = false;
   }
 
-  // rewind shows where the drones were at a frame of the replay; the newest is the present.
-  rewind(i: number): void {
-    const frames = this.replay.frames;
-    this.model.set({ past: null, frame: i < frames.length - 1 ? frames[i] : null });
+  // time is the server's time, once it is known.
+  private async time(): Promise<number> {
+    while (isNaN(this.live.now())) await new Promise((done) => setTimeout(done, 50));
+    return this.live.now();
+  }
+
+  // recall shows the fleet as Firestore recorded it, at a moment of an interval.
+  async recall(at: number, span: Span): Promise<void> {
+    const before = this.replay;
+    this.say("Reading the past…");
+    let told = 0;
+    const r = new Replay(span, at, (whole) => {
+      if (this.replay !== r) return;
+      const m = this.model, now = performance.now();
+      if (m.past !== r.store) m.set({ past: r.store, span, moment: r.at, said: "", view: knowsPast(m.view) ? m.view : "Orders" });
+      // Tables are drawn four times a second while it plays; the address follows.
+      if (whole || now - told > 250) { told = now; this.moved(); }
+      this.map.redraw();
+    });
+    before?.end();
+    this.replay = r;
+    const loaded = r.load();
+    loaded.catch((err: Error) => {
+      if (this.replay !== r) return;
+      this.replay = null;
+      this.model.set({ past: null, span: null, said: err.message });
+      this.map.redraw();
+    });
+    await Promise.race([loaded.catch(() => undefined), new Promise<void>((done) => { r.ready = done; })]);
+  }
+
+  // seek shows another time of the interval.
+  seek(at: number): void {
+    if (!this.replay) return;
+    this.replay.play(false);
+    this.replay.seek(at);
+    this.moved();
     this.map.redraw();
   }
 
-  // recall shows the fleet as Firestore recorded it at a moment.
-  async recall(at: number): Promise<void> {
-    this.say("Reading the past…");
-    try {
-      const answer = await ask<{ readTime: string; entities: Upsert[] }>("snapshot?at=" + encodeURIComponent(new Date(at).toISOString()));
-      const past = new Store(Date.parse(answer.readTime));
-      answer.entities.forEach((u) => past.upsert(u));
-      const view = knowsPast(this.model.view) ? this.model.view : "Orders";
-      this.model.set({ past, frame: null, said: "", view });
-      this.map.redraw();
-    } catch (err) {
-      this.say((err as Error).message);
-    }
+  // moved has the address follow the time that is shown.
+  private moved(): void { this.model.set({ moment: Math.round(this.replay!.at / 1000) * 1000 }); }
+
+  // present leaves the past.
+  present(): void {
+    this.leave();
+    this.model.set({ past: null, span: null, said: "" });
+    this.map.redraw();
   }
 
-  // remember takes a frame for the replay.
-  remember(): void {
-    this.replay.remember(this.live);
-    this.refresh();
+  private leave(): void {
+    this.replay?.end();
+    this.replay = null;
   }
 
   private sample(): void {
@@ -190,4 +222,4 @@ export class Page {
 }
 
 // knowsPast says which views show a past moment.
-export function knowsPast(view: ViewName): boolean { return view !== "Alerts" && view !== "Numbers"; }
+export function knowsPast(view: ViewName): boolean { return view !== "Numbers"; }

@@ -20,7 +20,7 @@ export function Worst({ p }: Props) {
 
 // Rail lists the alerts: causes first, with what each explains below it.
 export function Rail({ p }: Props) {
-  const all = troubles(p.live), shown = all.filter((t) => [t.alert, ...t.effects].some((a) => p.filter?.matches("alert", a.id) ?? true));
+  const all = troubles(p.store), shown = all.filter((t) => [t.alert, ...t.effects].some((a) => p.filter?.matches("alert", a.id) ?? true));
   return <div>
     <ul id="rail" aria-label="Alerts, causes first">{shown.map((t) => <li key={t.alert.id}>
       <Line p={p} a={t.alert} />
@@ -33,7 +33,7 @@ export function Rail({ p }: Props) {
 function Line({ p, a }: Props & { a: Alert }) {
   return <div class={`alert ${a.acknowledged ? "" : a.urgent ? "bad" : "warn"}`}>
     <p><b>{plain(a.kind)}</b> <Ref p={p} k={a.entity} /> {a.since && `since ${clock(time(a.since))}`}</p>
-    <p dir="auto">{said(p.live, a)}</p>
+    <p dir="auto">{said(p.store, a)}</p>
     {a.acknowledged && <p class="note" dir="auto">Acknowledged by {a.acknowledged.by}: {a.acknowledged.reason}</p>}
     <p class="buttons"><button type="button" onClick={() => p.zoomTo(a.entity)}>Show</button><Acknowledge p={p} a={a} /></p>
   </div>;

@@ -19,13 +19,16 @@ export class Store {
   readonly hospitals = new Map<string, Place>(); // where orders go
   private offset = NaN; // of the server's clock to this page's, in ms
 
-  // at is the only moment that a store of the past knows, in Unix ms.
+  // at is the moment that a store of the past shows, in Unix ms.
   constructor(private at = NaN) {
     this.all = Object.fromEntries(kinds.map((kind) => [kind, new Map()])) as typeof this.all;
   }
 
   // now is the server's time in Unix ms.
   now(): number { return isNaN(this.at) ? performance.now() + this.offset : this.at; }
+
+  // turn sets the moment of a store of the past.
+  turn(at: number): void { this.at = at; }
 
   // tell sets the server's time.
   tell(serverTime: string): void { this.offset = Date.parse(serverTime) - performance.now(); }

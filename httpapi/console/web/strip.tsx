@@ -7,7 +7,7 @@ import { span } from "./words";
 export function Strip({ p }: Props) {
   const m = p.model, s = p.store, oldest = oldestReport(s);
   const toggle = (id: string) => p.narrow(m.only.includes(id) ? m.only.filter((o) => o !== id) : [...m.only, id]);
-  return <section id="strip" inert={m.frame !== null} aria-label="The fleet in numbers"><ul>
+  return <section id="strip" aria-label="The fleet in numbers"><ul>
     {counts.map((c) => {
       const n = numberOf(c, s);
       return <li key={c.id}>
