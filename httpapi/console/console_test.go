@@ -356,6 +356,12 @@ func TestConsole_InABrowser(t *testing.T) {
 		js[any](t, ctx, `fleet.store.delete({kind: "cycle", id: "REFUSED"}), fleet.select(null), 1`)
 	})
 	t.Run("says why an order waits, and what would change", func(t *testing.T) { // F-ORD-06
+		// For every open order, also for those that a drone has, the card asks at once.
+		await(t, ctx, `[...fleet.store.all.order.values()].some((o) => o.status === "ASSIGNED")`)
+		js[any](t, ctx, `fleet.select({kind: "order", id: [...fleet.store.all.order.values()].find((o) => o.status === "ASSIGNED").id}), 1`)
+		js[any](t, ctx, `[...document.querySelectorAll(".actions button")].find((b) => b.textContent === "Why?").click(), 1`)
+		await(t, ctx, `/^As of .*(Its mission: drone D\d+, on a mission under way, delivers at|It is aboard)/.test(document.querySelector("#panel .why [role=status]")?.textContent ?? "")`)
+		shoot(t, ctx, "Why-assigned")
 		await(t, ctx, `fleet.store.all.order.size > 0`)
 		js[any](t, ctx, `fleet.select({kind: "order", id: [...fleet.store.all.order.keys()].at(-1)}), 1`)
 		open(t, ctx, 6)

@@ -131,7 +131,7 @@ func TestConsole_ShowsTheTimeline(t *testing.T) {
 	}{{390, "light"}, {1280, "light"}, {1280, "dark"}, {2560, "light"}, {2560, "dark"}} {
 		do(t, ctx, chromedp.EmulateViewport(look.width, 900))
 		js[any](t, ctx, fmt.Sprintf(`fleet.theme(%q), 1`, look.theme))
-		is(t, ctx, "it fits", `document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight`)
+		is(t, ctx, "it fits, with three rows at least", `document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight && document.querySelector(".rows").clientHeight >= 132`)
 		shoot(t, ctx, fmt.Sprintf("Timeline-%d-%s", look.width, look.theme))
 	}
 }
