@@ -45,7 +45,7 @@ const flowWindow = 64 << 10
 // of drones send little, and windows of a fixed size: to measure one takes a ping for each report.
 func newGRPC(g Gateway, auth Authenticator, opts ...grpc.ServerOption) *grpc.Server {
 	server := grpc.NewServer(append(opts,
-		grpc.MaxRecvMsgSize(MaxFrame), grpc.ReadBufferSize(1<<10), grpc.WriteBufferSize(1<<10), grpc.SharedWriteBuffer(true), grpc.HeaderTableSize(0),
+		grpc.MaxRecvMsgSize(MaxFrame), grpc.ReadBufferSize(1<<10), grpc.WriteBufferSize(1<<10), grpc.HeaderTableSize(0),
 		grpc.StaticStreamWindowSize(flowWindow), grpc.StaticConnWindowSize(flowWindow), grpc.InTapHandle(interruptible),
 		grpc.MaxConcurrentStreams(100), grpc.MaxHeaderListSize(16<<10), grpc.ConnectionTimeout(helloWithin),
 		grpc.KeepaliveParams(pings), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
