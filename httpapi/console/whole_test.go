@@ -27,14 +27,14 @@ const ahead = 3 * time.Hour
 type form map[string]any
 
 // staged serves the page with a fleet that does not change, as somebody sees it who may
-// recall missions, pin orders and acknowledge alerts.
+// recall missions, pin and hold orders, ground drones and acknowledge alerts.
 func staged(t *testing.T, entities ...any) (url string, commands *sent) {
 	mux := http.NewServeMux()
 	for path, file := range console.Files {
 		mux.Handle("GET "+path, console.Handler(file, nil))
 	}
 	mux.HandleFunc("GET /api/v1/session", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"name": "ann", "method": "token", "verbs": ["missions recall", "orders pin", "alerts acknowledge"]}`)
+		fmt.Fprint(w, `{"name": "ann", "method": "token", "verbs": ["missions recall", "orders pin", "orders hold", "drones ground", "alerts acknowledge"]}`)
 	})
 	mux.HandleFunc("GET /api/v1/replay", pastOf)
 	commands = &sent{}
@@ -73,8 +73,9 @@ func staged(t *testing.T, entities ...any) (url string, commands *sent) {
 
 // sent are the commands that the page has given.
 type sent struct {
-	mu   sync.Mutex
-	list []string
+	mu      sync.Mutex
+	list    []string
+	refused map[string]string // why, by path
 }
 
 func (s *sent) take(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +83,22 @@ func (s *sent) take(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = append(s.list, r.URL.Path+" "+string(body))
+	if why, is := s.refused[r.URL.Path]; is {
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprintf(w, `{"detail": %q}`, why)
+		return
+	}
 	fmt.Fprint(w, "{}")
+}
+
+// refuse has the server refuse what is sent to a path; not if there is no reason.
+func (s *sent) refuse(path, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = map[string]string{}
+	if why != "" {
+		s.refused[path] = why
+	}
 }
 
 func (s *sent) all() []string {

@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { AcknowledgeAll, BatchBar, BatchDialog } from "./batch";
 import { Board } from "./board";
 import { Card } from "./card";
 import { Cycles } from "./cycles";
@@ -9,7 +10,9 @@ import { MapView } from "./mapview";
 import { views, type ViewName } from "./model";
 import { Numbers } from "./numbers";
 import { knowsPast, type Page } from "./page";
+import { Palette } from "./palette";
 import { Rail, Worst } from "./rail";
+import { Saved } from "./saved";
 import { Sheet } from "./sheet";
 import { StoryView } from "./story";
 import { Strip } from "./strip";
@@ -23,7 +26,7 @@ export interface Props { p: Page }
 // App arranges the parts of the page. The style sheet has them in three columns, in two, or as a
 // map above a sheet. The map keeps its place among its siblings, so that it is drawn once.
 export function App({ p }: Props) {
-  const { wall, sheet, verb } = p.model;
+  const { wall, sheet, verb, batch, pane } = p.model;
   useLayoutEffect(() => { document.documentElement.toggleAttribute("data-wall", wall); }, [wall]);
   return <>
     {!wall && <a class="skip" href="#panel" onClick={(e) => { e.preventDefault(); document.getElementById("panel")!.focus(); }}>Skip to the tables</a>}
@@ -35,11 +38,15 @@ export function App({ p }: Props) {
       {wall ? <WallWorst p={p} /> : <Aux p={p} />}
       {!wall && <section id="side" aria-label="Tables">
         <Tabs p={p} />
+        <BatchBar p={p} />
         <Panel p={p} />
         <TimeBar p={p} />
       </section>}
     </main>
     {verb && <Dialog key={verb} p={p} v={verb} />}
+    {batch && <BatchDialog key={batch} p={p} b={batch} />}
+    {pane === "palette" && <Palette p={p} />}
+    {pane === "saved" && <Saved p={p} />}
   </>;
 }
 
@@ -68,6 +75,8 @@ function Tabs({ p }: Props) {
     <Sheet p={p} />
     {views.map((v) => <button key={v} type="button" aria-current={v === p.model.view ? "page" : undefined} disabled={p.model.past !== null && !knowsPast(v)}
       onClick={() => p.show(v)} onDragEnter={() => v === "Timeline" && p.show(v)}>{v}</button>)}
+    <button type="button" aria-keyshortcuts="Control+K" title="Find or do anything by its name: Ctrl-K" onClick={() => p.model.set({ pane: "palette" })}>Go to</button>
+    <button type="button" title="What the page shows, saved under a name" onClick={() => p.model.set({ pane: "saved" })}>Saved</button>
     <button type="button" id="towall" title="Large and without controls; Escape ends it" onClick={() => p.model.set({ wall: true })}>Wall</button>
   </nav>;
 }
@@ -77,7 +86,7 @@ const panels: Record<ViewName, (p: Page) => JSX.Element> = {
   Timeline: (p) => <Timeline p={p} />,
   Drones: (p) => <Board p={p} kind="drone" caption="Drones, those in trouble first" />,
   Missions: (p) => <Board p={p} kind="mission" caption="Missions, active ones first" />,
-  Alerts: (p) => <Rail p={p} />,
+  Alerts: (p) => <><AcknowledgeAll p={p} /><Rail p={p} /></>,
   Cycles: (p) => <><Cycles p={p} /><Board p={p} kind="cycle" caption="Cycles, newest first" /></>,
   Numbers: (p) => <Numbers p={p} />,
   Story: (p) => <StoryView p={p} />,

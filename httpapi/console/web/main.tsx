@@ -16,6 +16,7 @@ function draw(): void {
 draw();
 page.start();
 document.addEventListener("keydown", (e) => {
+  if (e.key.toLowerCase() === "k" && (e.ctrlKey || e.metaKey) && !document.querySelector("dialog")) { e.preventDefault(); page.model.set({ pane: "palette" }); }
   if (e.key === "/" && !(e.target instanceof HTMLInputElement)) { e.preventDefault(); byId("find").focus(); }
   if (e.key === "Escape" && page.model.wall) page.model.set({ wall: false });
 });

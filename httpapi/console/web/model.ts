@@ -1,3 +1,4 @@
+import type { Batch } from "./batch";
 import { counts } from "./counts";
 import type { Span } from "./replay";
 import type { Session } from "./session";
@@ -24,6 +25,10 @@ export class Model {
   selected: Key | null = null;
   ahead = 60; // minutes that the timeline shows of what is to come
   sheet: Sheet = "half"; // how much of a narrow page the tables take
+  sorts: Record<string, number> = {}; // of a table: its column from 1, negative for the largest first
+  marked: Key[] = []; // for verbs of many
+  batch: Batch | null = null; // asked about in a dialog
+  pane: "" | "palette" | "saved" = ""; // a dialog that commands nothing
   wall = false; // for a screen that a room looks at
   following = false; // the selection stays in the middle of the map
   find = "";
@@ -69,6 +74,8 @@ export class Model {
     if (this.find) q.set("find", this.find);
     if (this.only.length) q.set("only", this.only.join());
     if (this.sheet !== "half") q.set("sheet", this.sheet);
+    const sorts = Object.entries(this.sorts).map(([kind, column]) => `${kind}:${column}`);
+    if (sorts.length) q.set("sort", sorts.join());
     if (this.wall) q.set("wall", "");
     if (this.following) q.set("follow", "");
     if (this.centre) q.set("map", [this.centre.lat.toFixed(4), this.centre.lon.toFixed(4), Math.round(this.centre.scale)].join());
@@ -93,6 +100,7 @@ export class Model {
     this.find = q.get("find") ?? "";
     this.only = (q.get("only") ?? "").split(",").filter((id) => counts.some((c) => c.id === id));
     this.sheet = sheets.find((s) => s === q.get("sheet")) ?? "half";
+    this.sorts = Object.fromEntries([...(q.get("sort") ?? "").matchAll(/(\w+):(-?\d+)/g)].map(([, kind, column]) => [kind, Number(column)]));
     this.wall = q.has("wall");
     this.following = q.has("follow");
     this.why = q.has("why");

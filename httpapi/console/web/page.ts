@@ -122,6 +122,12 @@ export class Page {
     this.model.set({ verb: { ...verb, choice: { ...verb.choice, value: drone } } });
   }
 
+  // mark marks entities for verbs of many, or no longer.
+  mark(list: Key[], on: boolean): void {
+    const others = this.model.marked.filter((m) => !list.some((k) => same(k, m)));
+    this.model.set({ marked: on ? [...others, ...list] : others });
+  }
+
   say(said: string): void { this.model.set({ said }); }
 
   private restyle(): void {
@@ -223,3 +229,5 @@ export class Page {
 
 // knowsPast says which views show a past moment.
 export function knowsPast(view: ViewName): boolean { return view !== "Numbers"; }
+
+export function same(a: Key, b: Key | null): boolean { return a.kind === b?.kind && a.id === b.id; }

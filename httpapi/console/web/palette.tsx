@@ -1,0 +1,61 @@
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Props } from "./app";
+import { views } from "./model";
+import { name, said } from "./names";
+import { knowsPast, type Page } from "./page";
+import { openView, savedViews } from "./savedviews";
+import type { Key, Kind } from "./types";
+import { acknowledge, verbsFor } from "./verbs";
+
+const most = 12; // choices
+
+interface Choice { name: string; note: string; run(): void; k?: Key }
+
+// Palette finds any entity, view or verb of the selection by what is typed, and goes there or does it.
+export function Palette({ p }: Props) {
+  const box = useRef<HTMLDialogElement>(null), [text, setText] = useState(""), [at, setAt] = useState(0);
+  useLayoutEffect(() => { box.current!.showModal(); }, []);
+  const found = useMemo(() => find(p, text), [text]), chosen = Math.min(at, found.length - 1);
+  const run = (c?: Choice) => { if (!c) return; box.current!.close(); p.model.set({ pane: "" }); c.run(); };
+  const onKeyDown = (e: KeyboardEvent) => {
+    const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+    if (step) setAt((chosen + step + found.length) % found.length); else if (e.key === "Enter") run(found[chosen]); else return;
+    e.preventDefault();
+  };
+  return <dialog id="palette" ref={box} aria-label="Go to, or do" onClose={() => { if (p.model.pane === "palette") p.model.set({ pane: "" }); }}>
+    <input type="text" role="combobox" aria-label="A name, an id, a view or a command" aria-expanded="true" aria-controls="choices" aria-autocomplete="list" aria-activedescendant={found.length ? `choice-${chosen}` : undefined}
+      placeholder="A name, an id, a view or a command" maxLength={128} autocomplete="off" spellcheck={false} value={text} onInput={(e) => { setText(e.currentTarget.value); setAt(0); }} onKeyDown={onKeyDown} />
+    <ul id="choices" role="listbox" aria-label="Choices">{found.map((c, i) => <li key={`${c.note} ${c.name} ${c.k?.id}`} id={`choice-${i}`} role="option" aria-selected={i === chosen} dir="auto" title={c.k?.id} onClick={() => run(c)}>{c.name} <small>{c.note}</small></li>)}</ul>
+    <p class="note" role="status">{found.length ? "" : "Nothing has that name."}</p>
+  </dialog>;
+}
+
+// find are the choices that a text means: those that begin with it first.
+function find(p: Page, text: string): Choice[] {
+  const wanted = text.trim().toLowerCase(), list: (Choice & { rank: number })[] = [];
+  const add = (c: Choice, id = "") => {
+    const words = [c.name.toLowerCase(), id.toLowerCase()], at = Math.min(...words.map((w) => w.startsWith(wanted) ? 0 : w.includes(" " + wanted) ? 1 : w.includes(wanted) ? 2 : 3));
+    if (at < 3) list.push({ ...c, rank: at });
+  };
+  commands(p).forEach((c) => add(c));
+  if (wanted) for (const kind of ["order", "drone", "mission", "depot", "warehouse"] as Kind[]) for (const id of p.store.all[kind].keys()) {
+    const k = { kind, id };
+    add({ name: name(p.store, k), note: kind, k, run: () => p.zoomTo(k) }, id);
+  }
+  return list.sort((a, b) => a.rank - b.rank).slice(0, most);
+}
+
+// commands are what can be done to the selection, and where one can go.
+function commands(p: Page): Choice[] {
+  const m = p.model, k = m.selected, list: Choice[] = [];
+  if (k) {
+    const may = m.past || m.frame ? [] : m.who?.verbs ?? [], about = name(p.store, k);
+    for (const a of p.store.all.alert.values()) if (!a.acknowledged && a.entity.kind === k.kind && a.entity.id === k.id && may.includes("alerts acknowledge")) list.push({ name: `Acknowledge: ${said(p.store, a)}`, note: "alert", run: () => m.set({ verb: acknowledge(a) }) });
+    for (const v of verbsFor(p.store, k, may)) if (!v.off) list.push({ name: `${v.name}: ${about}`, note: k.kind, run: () => m.set({ verb: v }) });
+    if (p.store.droneOf(k)) list.push({ name: m.following ? "Do not follow" : `Follow: ${about}`, note: "map", run: () => p.follow(!m.following) });
+  }
+  for (const v of views) if (m.past === null || knowsPast(v)) list.push({ name: v, note: "view", run: () => p.show(v) });
+  for (const v of savedViews()) list.push({ name: v.name, note: "saved view", run: () => openView(v) });
+  return [...list, { name: "Saved views", note: "page", run: () => m.set({ pane: "saved" }) }, { name: "Show the whole map", note: "map", run: () => p.map.fit() }, { name: "Show all, without a filter", note: "page", run: () => p.narrow([], "") },
+    { name: "Wall", note: "page", run: () => m.set({ wall: true }) }, { name: "Deselect", note: "page", run: () => p.select(null) }];
+}
