@@ -52,10 +52,10 @@ export function App({ p }: Props) {
 
 // Aux is what is selected and, where there is room for a third column, the alerts.
 function Aux({ p }: Props) {
-  const wide = useMedia("(min-width: 1800px)"), { past, view } = p.model;
+  const wide = useMedia("(min-width: 1800px)");
   return <div id="aux">
     <Card p={p} />
-    {wide && !past && view !== "Alerts" && <section aria-label="Alerts"><h2>Alerts</h2><Rail p={p} /></section>}
+    {wide && p.model.view !== "Alerts" && <section aria-label="Alerts"><h2>Alerts</h2><Rail p={p} /></section>}
   </div>;
 }
 

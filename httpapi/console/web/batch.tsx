@@ -14,7 +14,7 @@ const verbs = ["Hold", "Release", "Ground"]; // beside Acknowledge
 
 // batches are what can be done to some of the entities, as they are now.
 export function batches(p: Page, keys: Key[]): Batch[] {
-  const s = p.store, may = p.model.past || p.model.frame ? [] : p.model.who?.verbs ?? [];
+  const s = p.store, may = p.model.past ? [] : p.model.who?.verbs ?? [];
   if (!may.length) return [];
   const each = keys.map((k) => ({ k, list: verbsFor(s, k, may) }));
   const all: Batch[] = verbs.map((verb) => ({ name: verb, list: each.flatMap(({ k, list }) => list.filter((v) => v.name === verb && !v.off).map((v) => ({ k, text: name(s, k), verb: v }))) }));

@@ -49,7 +49,7 @@ function find(p: Page, text: string): Choice[] {
 function commands(p: Page): Choice[] {
   const m = p.model, k = m.selected, list: Choice[] = [];
   if (k) {
-    const may = m.past || m.frame ? [] : m.who?.verbs ?? [], about = name(p.store, k);
+    const may = m.past ? [] : m.who?.verbs ?? [], about = name(p.store, k);
     for (const a of p.store.all.alert.values()) if (!a.acknowledged && a.entity.kind === k.kind && a.entity.id === k.id && may.includes("alerts acknowledge")) list.push({ name: `Acknowledge: ${said(p.store, a)}`, note: "alert", run: () => m.set({ verb: acknowledge(a) }) });
     for (const v of verbsFor(p.store, k, may)) if (!v.off) list.push({ name: `${v.name}: ${about}`, note: k.kind, run: () => m.set({ verb: v }) });
     if (p.store.droneOf(k)) list.push({ name: m.following ? "Do not follow" : `Follow: ${about}`, note: "map", run: () => p.follow(!m.following) });

@@ -4,17 +4,19 @@ import { Grid } from "./grid";
 import { name, Ref } from "./names";
 import { ask, pathOf } from "./session";
 import { plannedBy, stopText, time } from "./store";
+import { telling, type Decision, type Event } from "./telling";
 import type { Key, Mission, Order } from "./types";
 import { Why } from "./why";
 import { clock, plain } from "./words";
 
 interface Step { at: string; cause: string; what: string; related: string }
-interface Story { steps: Step[]; events: { time: string; cause: string; reason?: string }[]; order?: Order; mission?: Mission; malformed?: string[] }
+interface Story { steps: Step[]; events: Event[]; decisions?: Decision[]; order?: Order; mission?: Mission; malformed?: string[] }
 
 // told are the kinds that have a story.
 export const told = ["drone", "order", "mission", "cycle"];
 
-// StoryView shows all that is recorded about the selection, as the command audit does.
+// StoryView tells what happened to the selection, in words; behind them is all that is recorded, as the
+// command audit prints it.
 export function StoryView({ p }: Props) {
   const k = p.model.selected;
   if (!k || !told.includes(k.kind)) return <p class="note">Select a drone, an order or a mission, on the map or in a table.</p>;
@@ -51,7 +53,12 @@ function Told({ p, s }: Props & { s: Story }) {
       [String(i + 1), stopText(w), w.relatedOrderId && <Ref p={p} k={{ kind: "order", id: w.relatedOrderId }} />, clock(time(w.eta)), i < mission.reachedStops ? "yes" : ""])} />}
     {order?.planningDepotId && <p dir="auto">Planned by depot {plannedBy(order)}.</p>}
     {order?.planningDepotId && handOvers.length > 0 && <Grid caption="From one area to another" columns={["Time", "Why"]} rows={handOvers.map((e) => [clock(time(e.time)), e.reason ?? ""])} />}
-    <Grid caption="What happened, newest first" columns={["Time", "Cause", "What"]}
-      rows={[...s.steps].reverse().map((l) => [clock(time(l.at)), plain(l.cause), l.what + (l.related ? "\n" + l.related : "")])} />
+    <Grid caption="What happened, newest first" columns={["Time", "What"]}
+      rows={telling(p.store, s.events, s.decisions ?? [], mission).reverse().map((l) => [clock(l.at), l.text])} />
+    <details class="technical">
+      <summary>Technical detail</summary>
+      <Grid caption="As the audit has it, newest first" columns={["Time", "Cause", "What"]}
+        rows={[...s.steps].reverse().map((l) => [clock(time(l.at)), plain(l.cause), l.what + (l.related ? "\n" + l.related : "")])} />
+    </details>
   </>;
 }

@@ -18,11 +18,11 @@ export function WallNumbers({ p }: Props) {
 
 // WallWorst lists what needs somebody: alerts that nobody has acknowledged, then the orders with the least slack.
 export function WallWorst({ p }: Props) {
-  const alerts = p.model.past ? [] : troubles(p.live).filter((t) => !t.alert.acknowledged), t = tables.order, s = p.store;
+  const alerts = troubles(p.store).filter((t) => !t.alert.acknowledged), t = tables.order, s = p.store;
   const orders = t.rows(s).sort((a, b) => s.slack(a) - s.slack(b)).slice(0, Math.max(0, most - alerts.length));
   return <section id="wall" aria-label="The worst first">
     <ul>
-      {alerts.slice(0, most).map(({ alert }) => <li key={alert.id} class={alert.urgent ? "bad" : "warn"} dir="auto">{said(p.live, alert)}</li>)}
+      {alerts.slice(0, most).map(({ alert }) => <li key={alert.id} class={alert.urgent ? "bad" : "warn"} dir="auto">{said(p.store, alert)}</li>)}
       {orders.map((o) => <li key={o.id} class={t.tone!(o, s)} dir="auto">{["Slack", "Priority", "Order", "Status"].map((name) => t.columns.find((c) => c.name === name)!.text(o, s)).join(" · ")}</li>)}
     </ul>
     <p class="note">Escape ends the wall mode.</p>
