@@ -263,7 +263,7 @@ func TestConsole_Commands(t *testing.T) {
 	fill("rotor <b>noise</b>", "")
 	await(t, ctx, `!document.querySelector("dialog") && fleet.store.all.drone.get(fleet.model.selected.id).groundedReason === "rotor <b>noise</b> (by ann@example.org)"`)
 	press("Story")
-	await(t, ctx, `document.getElementById("panel").innerText.includes("ann@example.org grounded " + fleet.model.selected.id + ": rotor <b>noise</b>")`)
+	await(t, ctx, `document.getElementById("panel").innerText.includes("ann@example.org grounded " + document.querySelector("#selected h2").textContent.slice("drone ".length) + ": rotor <b>noise</b>")`)
 	shoot(t, ctx, "Drone's story")
 	// The past is chosen to the second: the next one lies between the two commands.
 	grounded := time.Now().Truncate(time.Second).Add(time.Second)

@@ -51,10 +51,10 @@ func TestConsole_TellsStoriesInWords(t *testing.T) {
 	const about = "blood to HOSP-TARNIER"
 	want := []string{
 		"ann recalled DRONE-1: storm",
-		"DRONE-1 took " + about + " aboard, arrival " + eta,
+		"DRONE-1 took " + about + " aboard, arrival now " + eta,
 		"DRONE-1 confirmed its mission",
 		"The plan for DRONE-2 to bring " + about + " was refused: order not pending",
-		"DRONE-1 was sent for " + about + ", arrival " + eta,
+		"DRONE-1 was sent for " + about + ", arrival now " + eta,
 		"bob released " + about + ": surgeon is ready",
 		"bob held " + about + ": surgeon asked",
 		about + " was ordered",

@@ -4,8 +4,10 @@ import { views } from "./model";
 import { name, said } from "./names";
 import { knowsPast, type Page } from "./page";
 import { openView, savedViews } from "./savedviews";
+import { open } from "./store";
 import type { Key, Kind } from "./types";
 import { acknowledge, verbsFor } from "./verbs";
+import { plain } from "./words";
 
 const most = 12; // choices
 
@@ -33,14 +35,15 @@ export function Palette({ p }: Props) {
 // find are the choices that a text means: those that begin with it first.
 function find(p: Page, text: string): Choice[] {
   const wanted = text.trim().toLowerCase(), list: (Choice & { rank: number })[] = [];
-  const add = (c: Choice, id = "") => {
+  const add = (c: Choice, id = "", less = 0) => {
     const words = [c.name.toLowerCase(), id.toLowerCase()], at = Math.min(...words.map((w) => w.startsWith(wanted) ? 0 : w.includes(" " + wanted) ? 1 : w.includes(wanted) ? 2 : 3));
-    if (at < 3) list.push({ ...c, rank: at });
+    if (at < 3) list.push({ ...c, rank: at + less });
   };
   commands(p).forEach((c) => add(c));
   if (wanted) for (const kind of ["order", "drone", "mission", "depot", "warehouse"] as Kind[]) for (const id of p.store.all[kind].keys()) {
     const k = { kind, id };
-    add({ name: name(p.store, k), note: kind, k, run: () => p.zoomTo(k) }, id);
+    const o = kind === "order" ? p.store.all.order.get(id) : undefined;
+    add({ name: name(p.store, k), note: o ? `order, ${plain(o.status)}` : kind, k, run: () => p.zoomTo(k) }, id, o && !open(o) ? 0.5 : 0);
   }
   return list.sort((a, b) => a.rank - b.rank).slice(0, most);
 }

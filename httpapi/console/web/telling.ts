@@ -1,5 +1,5 @@
 import { name } from "./names";
-import { stopText, time, type Store } from "./store";
+import { open, stopText, time, type Store } from "./store";
 import type { Key, Mission } from "./types";
 import { clock, plain, span } from "./words";
 
@@ -45,7 +45,7 @@ type Asks = (field: string) => boolean;
 
 function orderSentence(s: Store, e: Event, about: string, by: string, why: string, is: Asks, ended: Asks): string {
   const state = e.state ?? {}, order = s.all.order.get(e.id), drone = (id: unknown) => name(s, { kind: "drone", id: String(id || "a drone") });
-  const carrier = drone(state.assignedDroneId || e.droneId), eta = order ? s.eta(order) : NaN, arrival = isNaN(eta) ? "" : `, arrival ${clock(eta)}`;
+  const carrier = drone(state.assignedDroneId || e.droneId), eta = order && open(order) ? s.eta(order) : NaN, arrival = isNaN(eta) ? "" : `, arrival now ${clock(eta)}`;
   if (!e.from) return `${about} was ordered${state.deadline ? `, deadline ${clock(time(String(state.deadline)))}` : ""}`;
   if (e.from !== e.to) switch (e.to) {
     case "ASSIGNED": return `${carrier} was sent for ${about}${arrival}`;
