@@ -65,6 +65,15 @@ func TestWebhookSecrets_AreSealed(t *testing.T) {
 			t.Error("a secret that cannot be opened was replaced")
 		}
 	}
+	// What touches no secret needs no key.
+	if _, err := store().ReplayDeliveries(t.Context(), "W", change); err != nil {
+		t.Errorf("replay without the key: %v", err)
+	}
+	moved := domain.WebhookRegistration{Webhook: domain.Webhook{ID: "W", URL: "https://clinic.example.org"}}
+	if done, _, err := store().ApplyWebhook(t.Context(), moved, "", change); err != nil || done.Action != domain.PlaceChanged {
+		t.Errorf("another URL without the key: %+v, %v", done, err)
+	}
+	has(store(2), "W", "whsec_second", "whsec_first")
 	// What is sealed for one webhook is worth nothing in the place of another's.
 	data, err := clients.Firestore.Doc(firestoretx.WebhookSecrets + "/W").Get(t.Context())
 	if err == nil {

@@ -63,7 +63,7 @@ var (
 // Cost: 4 RPCs, 4 reads, at most 3 writes; 1 RPC and 2 reads if nothing changes.
 func (s *Store) ApplyWebhook(ctx context.Context, reg domain.WebhookRegistration, fresh string, c Change) (done domain.PlaceChange, usedFresh bool, err error) {
 	w, id := reg.Webhook, string(reg.ID)
-	done, err = s.changeWebhook(ctx, id, c, func(before *domain.Webhook, secrets domain.WebhookSecrets, now time.Time) (domain.PlaceChange, *domain.Webhook, *domain.WebhookSecrets, error) {
+	done, err = s.changeWebhook(ctx, id, c, func(before *domain.Webhook, secretsOf openSecrets, now time.Time) (domain.PlaceChange, *domain.Webhook, *domain.WebhookSecrets, error) {
 		done := domain.PlaceChange{Kind: domain.PlaceWebhook, ID: id, Action: domain.PlaceUnchanged}
 		if usedFresh = before == nil && reg.Secret == ""; before == nil {
 			w.CreatedAt, w.SecretsAt = now, now
@@ -74,10 +74,16 @@ func (s *Store) ApplyWebhook(ctx context.Context, reg domain.WebhookRegistration
 		after.URL, after.Kinds, after.RequesterID = w.URL, w.Kinds, w.RequesterID
 		done.Fields = webhookConfigCodec.differences(*before, after)
 		var replaced *domain.WebhookSecrets
-		if reg.Secret != "" && reg.Secret != secrets.Current {
-			next := secrets.Replaced(reg.Secret, now)
-			replaced, after.SecretsAt = &next, now
-			done.Fields = append(done.Fields, replacedText(next))
+		if reg.Secret != "" {
+			secrets, err := secretsOf()
+			if err != nil {
+				return done, nil, nil, err
+			}
+			if reg.Secret != secrets.Current {
+				next := secrets.Replaced(reg.Secret, now)
+				replaced, after.SecretsAt = &next, now
+				done.Fields = append(done.Fields, replacedText(next))
+			}
 		}
 		if len(done.Fields) > 0 {
 			done.Action = domain.PlaceChanged
@@ -95,10 +101,14 @@ func replacedText(s domain.WebhookSecrets) string {
 //
 // Cost: 4 RPCs, 4 reads, 3 writes.
 func (s *Store) RotateWebhook(ctx context.Context, id domain.WebhookID, secret string, c Change) (domain.PlaceChange, error) {
-	done, err := s.changeWebhook(ctx, string(id), c, func(before *domain.Webhook, secrets domain.WebhookSecrets, now time.Time) (domain.PlaceChange, *domain.Webhook, *domain.WebhookSecrets, error) {
+	done, err := s.changeWebhook(ctx, string(id), c, func(before *domain.Webhook, secretsOf openSecrets, now time.Time) (domain.PlaceChange, *domain.Webhook, *domain.WebhookSecrets, error) {
 		done := domain.PlaceChange{Kind: domain.PlaceWebhook, ID: string(id), Action: domain.PlaceChanged}
 		if before == nil {
 			return done, nil, nil, noWebhook(id)
+		}
+		secrets, err := secretsOf()
+		if err != nil {
+			return done, nil, nil, err
 		}
 		after, next := *before, secrets.Replaced(secret, now)
 		after.SecretsAt = now
@@ -112,13 +122,15 @@ func noWebhook(id domain.WebhookID) error {
 	return &policy.Rejection{Reason: policy.ReasonNotFound, Subject: string(id), Detail: "no such webhook"}
 }
 
+// openSecrets opens the secrets of a webhook, for which a key may be missing.
+type openSecrets func() (domain.WebhookSecrets, error)
+
 // changeWebhook writes what judge makes of a webhook, nil if there is none, and of its secrets.
 func (s *Store) changeWebhook(ctx context.Context, id string, c Change,
-	judge func(*domain.Webhook, domain.WebhookSecrets, time.Time) (domain.PlaceChange, *domain.Webhook, *domain.WebhookSecrets, error)) (domain.PlaceChange, error) {
+	judge func(*domain.Webhook, openSecrets, time.Time) (domain.PlaceChange, *domain.Webhook, *domain.WebhookSecrets, error)) (domain.PlaceChange, error) {
 	webhookRef, secretsRef := s.doc(Webhooks, id), s.doc(WebhookSecrets, id)
 	return s.changePlace(ctx, c, func(in reading) (done domain.PlaceChange, _ func(*txn) error, _ error) {
 		var before *domain.Webhook
-		var secrets domain.WebhookSecrets
 		if in.snaps[0].Exists() {
 			w, err := webhookCodec.decode(in.snaps[0])
 			if err != nil {
@@ -126,13 +138,13 @@ func (s *Store) changeWebhook(ctx context.Context, id string, c Change,
 			}
 			before = &w
 		}
-		if in.snaps[1].Exists() {
-			var err error
-			if secrets, err = s.openSecrets(in.snaps[1]); err != nil {
-				return done, nil, err
+		secretsOf := func() (domain.WebhookSecrets, error) {
+			if !in.snaps[1].Exists() {
+				return domain.WebhookSecrets{}, nil
 			}
+			return s.openSecrets(in.snaps[1])
 		}
-		done, after, replaced, err := judge(before, secrets, in.snaps[0].ReadTime)
+		done, after, replaced, err := judge(before, secretsOf, in.snaps[0].ReadTime)
 		return done, func(t *txn) error {
 			var was domain.Webhook
 			if before != nil {
@@ -359,7 +371,7 @@ func (s *Store) ReplayDeliveries(ctx context.Context, id domain.WebhookID, c Cha
 			}
 		}
 	}
-	done, err := s.changeWebhook(ctx, string(id), c, func(before *domain.Webhook, _ domain.WebhookSecrets, now time.Time) (domain.PlaceChange, *domain.Webhook, *domain.WebhookSecrets, error) {
+	done, err := s.changeWebhook(ctx, string(id), c, func(before *domain.Webhook, _ openSecrets, now time.Time) (domain.PlaceChange, *domain.Webhook, *domain.WebhookSecrets, error) {
 		done := domain.PlaceChange{Kind: domain.PlaceWebhook, ID: string(id), Action: domain.PlaceChanged}
 		if before == nil {
 			return done, nil, nil, noWebhook(id)
