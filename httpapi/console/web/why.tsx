@@ -58,7 +58,7 @@ function explained(p: Page, x: Explanation, query: string): ComponentChildren {
   else {
     lines.push(has ? `Its mission: ${fate(s, why.plan)}.` : `${x.held ? "If it were released, a" : "A"} new plan of that moment: ${fate(s, why.plan)}.`);
     if (why.whatIf) lines.push(`And ${changes[query]}: ${fate(s, why.whatIf.plan)}.`, ...others(s, why.whatIf));
-    if (why.instead) lines.push(`With the ${has ? "next best, the " : ""}first drone that lacks nothing: ${fate(s, why.instead.plan)}.`, ...others(s, why.instead));
+    if (why.instead) lines.push(`With the first ${has ? "other " : ""}drone that lacks nothing: ${fate(s, why.instead.plan)}.`, ...others(s, why.instead));
     else if (has) lines.push("Every other drone lacks something for it.");
   }
   return <>
