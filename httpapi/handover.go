@@ -26,6 +26,7 @@ type handoverNow struct {
 	Drones    []entity.Drone      `json:"drones" doc:"Those that take no mission until somebody acts."`
 	Alerts    []entity.Alert      `json:"alerts" doc:"The worst first, a cause before what it explains."`
 	Steps     []operator.StepJSON `json:"steps" doc:"Everything that people did since, in words, oldest first."`
+	Events    []entity.Event      `json:"events" doc:"The changes of drones, orders and missions among the steps."`
 	Malformed []string            `json:"malformed,omitempty" doc:"Documents that cannot be decoded and are left out."`
 }
 
@@ -50,7 +51,7 @@ func (a *API) handover(ctx context.Context, r *request) (h handoverNow, err erro
 		return h, err
 	}
 	return handoverNow{
-		r.serverTime(), since.UTC(), summary.ReadTime, summary.Orders, summary.Drones, summary.Alerts, done.Steps,
+		r.serverTime(), since.UTC(), summary.ReadTime, summary.Orders, summary.Drones, summary.Alerts, done.Steps, entity.OrEmpty(entity.Each(done.Events, entity.OfEvent)),
 		entity.Each(append(done.Malformed, summary.Malformed...), error.Error),
 	}, nil
 }

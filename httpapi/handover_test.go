@@ -37,6 +37,7 @@ func TestAPI_HandsTheFleetOver(t *testing.T) {
 		Drones                      []entity.Drone
 		Alerts                      []entity.Alert
 		Steps                       []operator.StepJSON
+		Events                      []entity.Event
 	}
 	path := "/api/v1/handover?since=" + url.QueryEscape(began.Format(time.RFC3339Nano))
 	s.get(path, http.StatusOK, &now)
@@ -66,6 +67,9 @@ func TestAPI_HandsTheFleetOver(t *testing.T) {
 		if i >= len(steps) || !strings.HasPrefix(steps[i], want) {
 			t.Fatalf("steps %s\nwant one with %q", strings.Join(steps, "\n"), want)
 		}
+	}
+	if len(now.Events) != 3 || now.Events[1].ID != "D2" || now.Events[1].By != "bob" {
+		t.Errorf("events %v", now.Events)
 	}
 	if now.ServerTime.IsZero() || now.ReadTime.IsZero() || !now.Since.Equal(began) {
 		t.Errorf("times %s, %s, %s", now.ServerTime, now.ReadTime, now.Since)

@@ -108,6 +108,7 @@ func InWords(e domain.Event) string {
 // Done is what people did in a period, and the alerts that they took note of.
 type Done struct {
 	Steps     []StepJSON
+	Events    []domain.Event // the changes of drones, orders and missions among it
 	Acks      []domain.AlertAck
 	Malformed []error
 }
@@ -117,7 +118,7 @@ type Done struct {
 // Cost: see firestoretx.Store.DeedsOf.
 func (c Commands) Done(ctx context.Context, from, to time.Time) (Done, error) {
 	d, err := c.Store.DeedsOf(ctx, "", from, to)
-	return Done{stepsOf(d), d.AlertAcks, d.Malformed}, err
+	return Done{stepsOf(d), d.Events, d.AlertAcks, d.Malformed}, err
 }
 
 // unset is the state before the first event: each field has its zero value. It leaves out the hash

@@ -245,7 +245,7 @@ func accessible(t *testing.T, ctx context.Context, what string, rules ...string)
 	}
 }
 
-var views = []string{"Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story", "Timeline"}
+var views = []string{"Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story", "Timeline", "Handover"}
 
 func open(t *testing.T, ctx context.Context, view int) {
 	t.Helper()

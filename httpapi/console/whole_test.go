@@ -39,6 +39,11 @@ func staged(t *testing.T, entities ...any) (url string, commands *sent) {
 	mux.HandleFunc("GET /api/v1/replay", pastOf)
 	commands = &sent{}
 	mux.HandleFunc("POST /api/v1/", commands.take)
+	mux.HandleFunc("GET /api/v1/handover", func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewEncoder(w).Encode(handover(r.FormValue("since"))); err != nil {
+			t.Error(err)
+		}
+	})
 	mux.HandleFunc("GET /api/v1/orders/O-FLIES/story", func(w http.ResponseWriter, _ *http.Request) {
 		if err := json.NewEncoder(w).Encode(story()); err != nil {
 			t.Error(err)

@@ -5,6 +5,7 @@ import { Board } from "./board";
 import { Card } from "./card";
 import { Cycles } from "./cycles";
 import { Dialog } from "./dialog";
+import { Handover } from "./handover";
 import { Header } from "./header";
 import { MapView } from "./mapview";
 import { views, type ViewName } from "./model";
@@ -90,6 +91,7 @@ const panels: Record<ViewName, (p: Page) => JSX.Element> = {
   Cycles: (p) => <><Cycles p={p} /><Board p={p} kind="cycle" caption="Cycles, newest first" /></>,
   Numbers: (p) => <Numbers p={p} />,
   Story: (p) => <StoryView p={p} />,
+  Handover: (p) => <Handover p={p} />,
 };
 
 function Panel({ p }: Props) {

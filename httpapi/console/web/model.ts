@@ -6,7 +6,7 @@ import type { Store } from "./store";
 import type { Key, Kind } from "./types";
 import type { Verb } from "./verbs";
 
-export const views = ["Orders", "Timeline", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story"] as const;
+export const views = ["Orders", "Timeline", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story", "Handover"] as const;
 export type ViewName = (typeof views)[number];
 export type Theme = "" | "light" | "dark"; // "" follows the browser
 
@@ -25,6 +25,7 @@ export class Model {
   selected: Key | null = null;
   ahead = 60; // minutes that the timeline shows of what is to come
   sheet: Sheet = "half"; // how much of a narrow page the tables take
+  since = NaN; // of the hand-over, in Unix ms
   sorts: Record<string, number> = {}; // of a table: its column from 1, negative for the largest first
   marked: Key[] = []; // for verbs of many
   batch: Batch | null = null; // asked about in a dialog
@@ -76,6 +77,7 @@ export class Model {
     if (this.sheet !== "half") q.set("sheet", this.sheet);
     const sorts = Object.entries(this.sorts).map(([kind, column]) => `${kind}:${column}`);
     if (sorts.length) q.set("sort", sorts.join());
+    if (!isNaN(this.since)) q.set("since", new Date(this.since).toISOString());
     if (this.wall) q.set("wall", "");
     if (this.following) q.set("follow", "");
     if (this.centre) q.set("map", [this.centre.lat.toFixed(4), this.centre.lon.toFixed(4), Math.round(this.centre.scale)].join());
@@ -101,6 +103,7 @@ export class Model {
     this.only = (q.get("only") ?? "").split(",").filter((id) => counts.some((c) => c.id === id));
     this.sheet = sheets.find((s) => s === q.get("sheet")) ?? "half";
     this.sorts = Object.fromEntries([...(q.get("sort") ?? "").matchAll(/(\w+):(-?\d+)/g)].map(([, kind, column]) => [kind, Number(column)]));
+    this.since = Date.parse(q.get("since") ?? "");
     this.wall = q.has("wall");
     this.following = q.has("follow");
     this.why = q.has("why");

@@ -228,6 +228,6 @@ export class Page {
 }
 
 // knowsPast says which views show a past moment.
-export function knowsPast(view: ViewName): boolean { return view !== "Numbers"; }
+export function knowsPast(view: ViewName): boolean { return view !== "Numbers" && view !== "Handover"; }
 
 export function same(a: Key, b: Key | null): boolean { return a.kind === b?.kind && a.id === b.id; }

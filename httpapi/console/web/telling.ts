@@ -18,7 +18,7 @@ export interface Told { at: number; text: string }
 export function telling(s: Store, events: Event[], decisions: Decision[], mission?: Mission): Told[] {
   const before = new Map<string, State>(), told: Told[] = [];
   for (const e of events) {
-    const key = `${e.entity} ${e.id}`, text = sentence(s, e, before.get(key) ?? {}, mission);
+    const key = `${e.entity} ${e.id}`, text = sentence(s, e, before.get(key) ?? (e.from ? undefined : {}), mission);
     if (e.revision > 0) before.set(key, e.state ?? {});
     if (text) told.push({ at: time(e.time), text });
   }
@@ -29,9 +29,11 @@ export function telling(s: Store, events: Event[], decisions: Decision[], missio
   return told.sort((a, b) => a.at - b.at);
 }
 
-function sentence(s: Store, e: Event, before: State, mission?: Mission): string {
+function sentence(s: Store, e: Event, before: State | undefined, mission?: Mission): string {
   const about = name(s, { kind: e.entity as Key["kind"], id: e.id }), by = e.by || "", why = because(e), now = e.state ?? {};
   if (e.revision === 0) return `${about}: ${by ? `${by}'s change` : "a request"} was refused${why}`;
+  if (!before && e.from === e.to) return by && `${by} changed ${about}, now ${state(e)}${why}`;
+  before ??= {};
   const is = (field: string) => !!now[field] && now[field] !== before[field], ended = (field: string) => field in now && !now[field] && !!before[field];
   switch (e.entity) {
     case "order": return orderSentence(s, e, about, by || "somebody", why, is, ended);
@@ -99,6 +101,12 @@ function missionSentence(s: Store, e: Event, by: string, why: string, before: St
   }
   if (now.routeRevision !== before.routeRevision && before.routeRevision !== undefined) return `The route of ${drone} was changed${why}`;
   return "";
+}
+
+// state is how an entity is after an event, where nobody knows how it was before.
+function state(e: Event): string {
+  const now = e.state ?? {}, flags = ["held", "grounded", "recalled", "retired", "emergencyLatched"].filter((field) => now[field]).map((field) => field === "emergencyLatched" ? "in an emergency" : field);
+  return [plain(e.to), ...flags, now.priority && plain(String(now.priority)), now.pinnedDroneId && `pinned to ${String(now.pinnedDroneId)}`].filter(Boolean).join(", ");
 }
 
 // because is an event's reason; who gave it is said elsewhere.
