@@ -13,13 +13,13 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
-var limit = flag.Int("limit", 0, "explore `states` of each world, beyond which no level is begun; default 3000, and 500000 in the gate")
+var limit = flag.Int("limit", 0, "explore `states` of each world, beyond which no level is begun; default 3000, and 400000 in the gate")
 
 func statesOfEach(t *testing.T) int {
 	if *limit > 0 {
 		return *limit
 	}
-	return longtest.Size(t, "states of each world", 3_000, 500_000)
+	return longtest.Size(t, "states of each world", 3_000, longRun)
 }
 
 // All invariants of doc.go hold in every history of every world, to the depth that the
