@@ -13,7 +13,7 @@ import (
 func (a *API) handoverEndpoints() []endpoint {
 	return []endpoint{{
 		method: get, path: "/api/v1/handover", role: viewer, summary: "Tell the next shift what is open, what to watch, and what was done by whom since a time.",
-		parameters: []parameter{timeParameter("since", "When the shift began.", true)}, answer: writes(a.handover),
+		parameters: []parameter{timeParameter("since", "When the shift began, at most 7 days ago.", true)}, answer: writes(a.handover),
 	}}
 }
 
@@ -30,6 +30,9 @@ type handoverNow struct {
 	Malformed []string            `json:"malformed,omitempty" doc:"Documents that cannot be decoded and are left out."`
 }
 
+// longestShift bounds what one request reads: nobody hands over years.
+const longestShift = 7 * 24 * time.Hour
+
 // handover answers GET /api/v1/handover?since=.
 //
 // Cost: those of live.Feed.Summary and operator.Commands.Done.
@@ -41,6 +44,9 @@ func (a *API) handover(ctx context.Context, r *request) (h handoverNow, err erro
 	now := r.now()
 	if !since.Before(now) {
 		return h, badParameter("since", "is %s, not in the past; give an earlier time", since.UTC().Format(time.RFC3339))
+	}
+	if now.Sub(since) > longestShift {
+		return h, badParameter("since", "is %s, more than %d days ago; give a later time", since.UTC().Format(time.RFC3339), longestShift/(24*time.Hour))
 	}
 	done, err := a.operator.Done(ctx, since, now)
 	if err != nil {

@@ -79,5 +79,6 @@ func TestAPI_HandsTheFleetOver(t *testing.T) {
 		t.Errorf("steps of before: %v", now.Steps)
 	}
 	s.refused(http.MethodGet, "/api/v1/handover", http.StatusBadRequest, "since is missing")
+	s.refused(http.MethodGet, "/api/v1/handover?since=1970-01-01T00:00:00Z", http.StatusBadRequest, "more than 7 days ago")
 	s.refused(http.MethodGet, "/api/v1/handover?since="+fmt.Sprint(time.Now().Year()+1)+"-01-01T00:00:00Z", http.StatusBadRequest, "not in the past")
 }
