@@ -1,13 +1,15 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { worst } from "./alerts";
 import type { Props } from "./app";
 import { views } from "./model";
 import { name, said } from "./names";
 import { knowsPast, type Page } from "./page";
+import { around } from "./replay";
 import { openView, savedViews } from "./savedviews";
 import { open } from "./store";
 import type { Key, Kind } from "./types";
 import { acknowledge, verbsFor } from "./verbs";
-import { plain } from "./words";
+import { clock, plain } from "./words";
 
 const most = 12; // choices
 
@@ -40,6 +42,8 @@ function find(p: Page, text: string): Choice[] {
     if (at < 3) list.push({ ...c, rank: at + less });
   };
   commands(p).forEach((c) => add(c));
+  const at = timeOfDay(wanted, p.live.now());
+  if (!isNaN(at)) list.push({ name: `What happened at ${clock(at)}`, note: "past", rank: 0, run: () => void p.recall(at, around(at, p.live.now())) });
   if (wanted) for (const kind of ["order", "drone", "mission", "depot", "warehouse"] as Kind[]) for (const id of p.store.all[kind].keys()) {
     const k = { kind, id };
     const o = kind === "order" ? p.store.all.order.get(id) : undefined;
@@ -48,12 +52,24 @@ function find(p: Page, text: string): Choice[] {
   return list.sort((a, b) => a.rank - b.rank).slice(0, most);
 }
 
+// timeOfDay is the last moment with a time such as 14:05; NaN for another text.
+function timeOfDay(text: string, now: number): number {
+  const parts = /^(\d{1,2}):(\d\d)$/.exec(text);
+  if (!parts || isNaN(now)) return NaN;
+  const at = new Date(now).setHours(Number(parts[1]), Number(parts[2]), 0, 0);
+  return at < now ? at : at - 24 * 3600e3;
+}
+
 // commands are what can be done to the selection, and where one can go.
 function commands(p: Page): Choice[] {
   const m = p.model, k = m.selected, list: Choice[] = [];
+  const t = m.past ? undefined : worst(p.live);
+  if (t) list.push({ name: `Show: ${said(p.live, t.alert)}`, note: "the worst alert", run: () => p.zoomTo(t.alert.entity) });
   if (k) {
     const may = m.past ? [] : m.who?.verbs ?? [], about = name(p.store, k);
     for (const a of p.store.all.alert.values()) if (!a.acknowledged && a.entity.kind === k.kind && a.entity.id === k.id && may.includes("alerts acknowledge")) list.push({ name: `Acknowledge: ${said(p.store, a)}`, note: "alert", run: () => m.set({ verb: acknowledge(a) }) });
+    const o = k.kind === "order" ? p.store.all.order.get(k.id) : undefined;
+    if (o && open(o)) list.push({ name: `Why?: ${about}`, note: "order", run: () => m.set({ view: "Story", why: true }) });
     for (const v of verbsFor(p.store, k, may)) if (!v.off) list.push({ name: `${v.name}: ${about}`, note: k.kind, run: () => m.set({ verb: v }) });
     if (p.store.droneOf(k)) list.push({ name: m.following ? "Do not follow" : `Follow: ${about}`, note: "map", run: () => p.follow(!m.following) });
   }
