@@ -155,6 +155,42 @@ func TestConsole_MemoryIsFlat(t *testing.T) {
 	}
 }
 
+// F-UI-04: a replay of 2,000 drones needs a bounded amount of memory, which leaving the past frees.
+func TestConsole_ReplayMemoryIsBounded(t *testing.T) {
+	if !*bars {
+		t.Skip("run with -bars")
+	}
+	ctx := page(t, chromedp.Flag("js-flags", "--expose-gc"), chromedp.Flag("enable-precise-memory-info", true))
+	settled(t, ctx)
+	used := func() float64 {
+		t.Helper()
+		return js[float64](t, ctx, `gc(), performance.memory.usedJSHeapSize / 1e6`)
+	}
+	before := used()
+	// Every drone flies; each whole moment also has 200 orders.
+	js[any](t, ctx, `window.fetch = async (path) => {
+		const q = new URLSearchParams(path.split("?")[1]), moments = [], ids = Array.from({length: 2000}, (_, i) => "DRONE-" + i);
+		for (let at = Date.parse(q.get("from")); at <= Date.parse(q.get("to")); at += 1000 * q.get("every")) {
+			const when = new Date(at).toISOString(), lat = 48.8 + (at % 1e6) / 1e7, lon = (i) => 2.3 + i / 1e4;
+			const drones = ids.map((id, i) => ({kind: "drone", id, entity: {id, status: "MOVING", position: {lat, lon: lon(i)}, batteryPercentage: 80, speedKmh: 60, lastUpdate: when, seenAt: when, homeDepotId: "DEPOT-1", currentMissionId: "MISSION-" + i, missionAcked: true, shortName: "D" + i, payloadCapacityKg: 5, maxFlightTimeMinutes: 40, revision: i}}));
+			const orders = ids.slice(0, 200).map((id) => ({kind: "order", id: "O-" + id, entity: {id: "O-" + id, status: "PENDING", priority: "HIGH", deliveryLocation: {lat, lon: 2.3}, createdAt: when, deadline: when}}));
+			moments.push(moments.length ? {readTime: when, whole: false, upserts: [], deletes: [], positions: ids.map((id, i) => [id, lat, lon(i), 80, "MOVING", at])} : {readTime: when, whole: true, upserts: [...drones, ...orders], deletes: [], positions: []});
+		}
+		return new Response(JSON.stringify({moments, events: []}));
+	}; document.getElementById("quarter").click(), 1`)
+	await(t, ctx, `!!fleet.model.past && !fleet.replay.loading`)
+	replay := used() - before
+	took := js[float64](t, ctx, `(() => { const {from, to} = fleet.replay.span, took = []; for (let i = 0; i < 40; i++) { const began = performance.now(); fleet.replay.seek(i % 2 ? from + i * 10e3 : to - i * 10e3); took.push(performance.now() - began); }
+		return took.sort((a, b) => a - b)[38] })()`)
+	js[any](t, ctx, `document.getElementById("live").click(), 1`)
+	await(t, ctx, `fleet.store === fleet.live`)
+	left := used() - before
+	t.Logf("a replay of 15 minutes takes %.1f MB; %.1f MB stay after it; p95 of jumps %.0f ms", replay, left, took)
+	if replay > 60 || left > 5 {
+		t.Errorf("a replay takes %.1f MB and leaves %.1f MB, want at most 60 and 5", replay, left)
+	}
+}
+
 // way is when a report passed each point between a drone and the page, in Unix ms.
 type way struct{ measured, published, delivered, streamed, heard, drawn float64 }
 

@@ -1,5 +1,5 @@
 import { name } from "./names";
-import { ask } from "./session";
+import { ask, Refusal } from "./session";
 import { time, Store } from "./store";
 import type { Alert, Cycle, Key, Position, Upsert } from "./types";
 import { plain } from "./words";
@@ -25,7 +25,8 @@ export function spanOf(from: number, to: number, now: number): Span {
 }
 
 // Tick is an event that stands out.
-export interface Tick { at: number; kind: string; entity: Key; text: string }
+// The text of one that needs no kind is a sentence.
+export interface Tick { at: number; kind: string; entity: Key; text: string; sentence: boolean }
 
 interface Moment { at: number; whole: boolean; upserts: Upsert[]; deletes: Key[]; positions: Position[] }
 
@@ -43,7 +44,7 @@ export class Replay {
   ticks: Tick[] = [];
   read = 0; // pieces, of so many
   readonly pieces: number;
-  missing = ""; // why a part cannot be shown
+  missing = ""; // why a part could not be read that may still exist
   playing = false;
   speed = 10;
   private moments: Moment[] = []; // by time
@@ -53,6 +54,7 @@ export class Replay {
   private asked = new Set<number>();
   private played = NaN; // when the last picture was drawn, by the page's clock
   private ended = false;
+  private failed = ""; // why a part could not be read
   ready = (): void => {}; // called once there is something to show
 
   constructor(readonly span: Span, at: number, private changed: (drawn: boolean) => void) {
@@ -61,6 +63,9 @@ export class Replay {
   }
 
   get at(): number { return this.store.now(); }
+
+  // begins is the first moment that is known.
+  get begins(): number { return this.moments[0]?.at ?? NaN; }
 
   get loading(): boolean { return this.read < this.pieces && !this.ended; }
 
@@ -73,12 +78,13 @@ export class Replay {
         const query = new URLSearchParams({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), every: String(this.span.step / 1000) });
         this.add(await ask<Answer>("replay?" + query.toString()));
       } catch (err) {
-        this.missing = (err as Error).message;
+        this.failed = (err as Error).message;
+        if (!(err instanceof Refusal && err.status === 410)) this.missing = this.failed;
       }
       this.read++;
       if (this.moments.length && !this.ended) { this.seek(this.at); this.changed(true); this.ready(); }
     }
-    if (!this.moments.length) throw new Error(this.missing);
+    if (!this.moments.length) throw new Error(this.failed);
   }
 
   end(): void { this.ended = true; this.playing = false; }
@@ -97,12 +103,12 @@ export class Replay {
     const more = a.moments.map((m) => ({ ...m, at: Date.parse(m.readTime) })).filter((m) => m.whole || !known.has(m.at));
     this.moments = [...this.moments.filter((m) => !more.some((n) => n.at === m.at)), ...more].sort((x, y) => x.at - y.at);
     this.shown = -1;
-    const ticks = [...this.ticks, ...a.events.map((e) => ({ at: time(e.at), kind: e.kind, entity: e.entity, text: [e.text, e.reason, e.by && `by ${e.by}`].filter(Boolean).join("; ") }))];
+    const ticks = [...this.ticks, ...a.events.map((e) => ({ at: time(e.at), kind: e.kind, entity: e.entity, sentence: e.kind === "OPERATOR", text: [e.kind === "OPERATOR" ? e.text : "", readable(e.reason), e.by && `by ${e.by}`].filter(Boolean).join("; ") }))];
     for (const m of more) for (const u of m.upserts) {
       const alert = u.entity as Alert, cycle = u.entity as Cycle;
-      if (u.kind === "alert") ticks.push({ at: time(alert.since), kind: alert.kind, entity: alert.entity, text: alert.text });
+      if (u.kind === "alert") ticks.push({ at: time(alert.since), kind: alert.kind, entity: alert.entity, sentence: true, text: alert.text });
       if (u.kind === "cycle" && Object.keys(cycle.refused).length) {
-        ticks.push({ at: time(cycle.endedAt), kind: "CYCLE_REFUSED", entity: u, text: Object.entries(cycle.refused).map(([reason, n]) => `${n} ${plain(reason)}`).join(", ") });
+        ticks.push({ at: time(cycle.endedAt), kind: "CYCLE_REFUSED", entity: u, sentence: false, text: Object.entries(cycle.refused).map(([reason, n]) => `${n} ${plain(reason)}`).join(", ") });
       }
     }
     const seen = new Set<string>(); // an alert comes again with each piece
@@ -216,5 +222,8 @@ export class Replay {
 // eventText is what an event is called.
 export function eventText(s: Store, t: Tick): string {
   const of = name(s, t.entity);
-  return t.kind === "OPERATOR" ? t.text : `${plain(t.kind)}: ${of}${t.text && t.kind !== "ORDER_LATE" ? ` (${t.text})` : ""}`;
+  return t.sentence ? t.text.replace(t.entity.id, () => of) : `${plain(t.kind)}: ${of}${t.text && ` (${t.text})`}`;
 }
+
+// readable is a reason in words: a person's as it is, a name of the API without its capitals.
+function readable(reason = ""): string { return /^[A-Z_]+$/.test(reason) ? plain(reason) : reason; }

@@ -64,6 +64,7 @@ function Player({ p, r }: Props & { r: Replay }) {
       })}</div>
     </div>
     <p id="event" class="note" dir="auto">{latest ? `${clock(latest.at)} ${eventText(r.store, latest)}` : r.loading ? "" : "No event until here."}</p>
+    {!r.loading && r.begins >= from + r.span.step && <p class="note">Nothing is kept from before {clock(r.begins)}.</p>}
     {r.missing && <p class="note" dir="auto">A part cannot be shown: {r.missing}</p>}
   </>;
 }
