@@ -65,7 +65,7 @@ func TestConsole_WholeIncidentByKeyboard(t *testing.T) {
 		key("\t")
 	}
 	reason("nearest", "Pin: done")
-	task("pin", 5)
+	task("pin", 4)
 	palette("ackn")
 	reason("surgeon told", "Acknowledge: done")
 	task("acknowledge", 3)

@@ -26,6 +26,8 @@ func story() form {
 			event(1, "order", "O-FLIES", "PENDING", "PENDING", form{"held": true, "priority": "CRITICAL"}, form{"by": "bob", "reason": "surgeon asked (by bob)"}),
 			event(2, "order", "O-FLIES", "PENDING", "PENDING", form{"held": false, "priority": "CRITICAL"}, form{"by": "bob", "reason": "surgeon is ready (by bob)"}),
 			event(3, "order", "O-FLIES", "PENDING", "ASSIGNED", on, nil),
+			event(3, "mission", "M-1", "", "ACTIVE", form{"recalled": false, "reachedStops": 0, "orders": 1}, nil),
+			event(3, "drone", "DRONE-1", "IDLE", "MOVING", form{"missionAcked": false}, nil),
 			event(4, "drone", "DRONE-1", "MOVING", "MOVING", form{"missionAcked": true}, nil),
 			event(5, "order", "O-FLIES", "ASSIGNED", "IN_DELIVERY", on, nil),
 			event(6, "order", "O-FLIES", "IN_DELIVERY", "IN_DELIVERY", on, nil), // bookkeeping
@@ -54,6 +56,8 @@ func TestConsole_TellsStoriesInWords(t *testing.T) {
 		"DRONE-1 took " + about + " aboard, arrival now " + eta,
 		"DRONE-1 confirmed its mission",
 		"The plan for DRONE-2 to bring " + about + " was refused: order not pending",
+		"DRONE-1 flies",
+		"DRONE-1 got a mission with 1 order",
 		"DRONE-1 was sent for " + about + ", arrival now " + eta,
 		"bob released " + about + ": surgeon is ready",
 		"bob held " + about + ": surgeon asked",
