@@ -83,6 +83,7 @@ func TestConsole_FitsTheScreen(t *testing.T) {
 	// The sheet is raised and lowered.
 	js[any](t, ctx, `fleet.select(null), 1`)
 	_, half := size(t, ctx, "side")
+	is(t, ctx, "a phone shows the first rows", `(() => { const panel = document.getElementById("panel").getBoundingClientRect(), row = document.querySelector("#panel button.row").getBoundingClientRect(); return row.bottom < panel.bottom })()`)
 	press := func(label string) {
 		js[any](t, ctx, fmt.Sprintf(`document.querySelector('[aria-label=%q]').click(), 1`, label))
 	}

@@ -54,7 +54,7 @@ export function Board({ p, kind, caption }: BoardProps) {
   return <div>
     <div class="scroll">
       <table>
-        <caption>{caption}{marking && ". X or a box marks a row, Shift marks more"}</caption>
+        <caption>{caption}{marking && <span class="hint">. X or a box marks a row, Shift marks more</span>}</caption>
         <thead><tr>{marking && <td class="mark-row" />}{t.columns.map((c, i) => <Head p={p} kind={kind} name={c.name} column={i + 1} />)}</tr></thead>
         <tbody ref={body} onKeyDown={onKeyDown}>{shown.flatMap((e, i) => t.section && (i === 0 || t.section(e) !== t.section(shown[i - 1])) ? [head(t.section(e)), row(e)] : [row(e)])}</tbody>
       </table>
