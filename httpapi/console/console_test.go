@@ -341,7 +341,7 @@ func TestConsole_InABrowser(t *testing.T) {
 		open(t, ctx, 4)
 		await(t, ctx, `document.querySelector("#panel .lane").textContent.includes(" applied")`)
 		js[any](t, ctx, `(() => {
-			const c = structuredClone([...fleet.store.all.cycle.values()].sort((a, b) => a.startedAt < b.startedAt ? 1 : -1)[0]); c.id = "REFUSED"; c.depotId = document.querySelector("#panel .lane h2").textContent; c.startedAt = new Date(fleet.store.now()).toISOString(); c.applied = 3; c.refused = {ORDER_NOT_PENDING: 2, STALE_FENCE: 1};
+			const c = structuredClone([...fleet.store.all.cycle.values()].sort((a, b) => a.startedAt < b.startedAt ? 1 : -1)[0]); c.id = "REFUSED"; c.depotId = document.querySelector("#panel .lane h2").title; c.startedAt = new Date(fleet.store.now()).toISOString(); c.applied = 3; c.refused = {ORDER_NOT_PENDING: 2, STALE_FENCE: 1};
 			fleet.store.upsert({kind: "cycle", id: c.id, entity: c}); fleet.show("Cycles"); return 1 })()`)
 		for _, where := range []string{`#panel .lane`, `#panel table:not(.fixed) tbody tr`} {
 			if text := js[string](t, ctx, fmt.Sprintf(`document.querySelector(%q).textContent`, where)); !strings.Contains(text, "3 applied; refused: 2 order not pending, 1 stale fence") {

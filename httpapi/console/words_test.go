@@ -31,7 +31,8 @@ func story() form {
 			event(4, "drone", "DRONE-1", "MOVING", "MOVING", form{"missionAcked": true}, nil),
 			event(5, "order", "O-FLIES", "ASSIGNED", "IN_DELIVERY", on, nil),
 			event(6, "order", "O-FLIES", "IN_DELIVERY", "IN_DELIVERY", on, nil), // bookkeeping
-			event(7, "mission", "M-1", "ACTIVE", "ACTIVE", form{"recalled": true, "reachedStops": 0, "orders": 1}, form{"by": "ann", "reason": "storm"}),
+			event(6, "mission", "M-1", "ACTIVE", "ACTIVE", form{"recalled": false, "reachedStops": 1, "orders": 1}, nil),
+			event(7, "mission", "M-1", "ACTIVE", "ACTIVE", form{"recalled": true, "reachedStops": 1, "orders": 1}, form{"by": "ann", "reason": "storm"}),
 		},
 		"decisions": []form{{"outcome": "REJECTED", "reason": "ORDER_NOT_PENDING", "droneId": "DRONE-2", "orderIds": []string{"O-FLIES"}, "appliedAt": now.Add(-26*time.Minute - 30*time.Second)}},
 		"steps":     []form{{"at": now, "cause": "TELEMETRY", "what": "order O-FLIES: PENDING -> ASSIGNED; attempts=1", "related": "drone DRONE-1"}},
@@ -53,6 +54,7 @@ func TestConsole_TellsStoriesInWords(t *testing.T) {
 	const about = "blood to HOSP-TARNIER"
 	want := []string{
 		"ann recalled DRONE-1: storm",
+		"DRONE-1 left its depot (stop 1 of 2)",
 		"DRONE-1 took " + about + " aboard, arrival now " + eta,
 		"DRONE-1 confirmed its mission",
 		"The plan for DRONE-2 to bring " + about + " was refused: order not pending",

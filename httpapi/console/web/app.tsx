@@ -88,7 +88,7 @@ const panels: Record<ViewName, (p: Page) => JSX.Element> = {
   Drones: (p) => <Board p={p} kind="drone" caption="Drones, those in trouble first" />,
   Missions: (p) => <Board p={p} kind="mission" caption="Missions, active ones first" />,
   Alerts: (p) => <><AcknowledgeAll p={p} /><Rail p={p} /></>,
-  Cycles: (p) => <><Cycles p={p} /><Board p={p} kind="cycle" caption="Cycles, newest first" /></>,
+  Cycles: (p) => <><Cycles p={p} /><details class="technical"><summary>Technical detail</summary><Board p={p} kind="cycle" caption="Cycles, newest first" /></details></>,
   Numbers: (p) => <Numbers p={p} />,
   Story: (p) => <StoryView p={p} />,
   Handover: (p) => <Handover p={p} />,

@@ -1,6 +1,6 @@
 import type { Props } from "./app";
 import { Grid } from "./grid";
-import { Ref } from "./names";
+import { name, Ref } from "./names";
 import { time } from "./store";
 import { decisions, fence, notServed, quiet, refused } from "./tables";
 import type { Cycle } from "./types";
@@ -23,7 +23,7 @@ function Lanes({ p, cycles, stuck }: Props & { cycles: Cycle[]; stuck: Set<strin
   return <>{[...s.all.depot.keys()].sort().map((id) => {
     const mine = cycles.filter((c) => c.depotId === id || c.depotIds?.includes(id));
     return <section key={id} class={stuck.has(id) ? "lane stuck" : "lane"}>
-      <h2 dir="auto">{id}</h2>
+      <h2 dir="auto" title={id}>{name(s, { kind: "depot", id })}</h2>
       <p dir="auto">{latest(s.now(), mine.at(-1), stuck.has(id))}</p>
       {mine.length > 0 && <details class="technical"><summary>Technical detail</summary><p dir="auto">{technical(mine.at(-1)!)}</p></details>}
       <Bars p={p} depot={id} cycles={mine} />

@@ -88,6 +88,11 @@ function droneSentence(e: Event, about: string, by: string, why: string, is: Ask
   return e.by ? `${by} changed ${about}${why}` : "";
 }
 
+// atStop is what a drone has done once it has reached a stop.
+const atStop: Record<string, (order: string) => string> = {
+  DEPOT_START: () => "left its depot", WAREHOUSE_PICKUP: (order) => `picked up ${order}`, HOSPITAL_DELIVERY: (order) => `delivered ${order}`, DEPOT_RETURN: () => "is back at its depot",
+};
+
 function missionSentence(s: Store, e: Event, by: string, why: string, before: State, mission?: Mission): string {
   const now = e.state ?? {}, known = mission?.id === e.id ? mission : s.all.mission.get(e.id), drone = name(s, { kind: "drone", id: known?.droneId ?? e.droneId ?? "the drone" });
   const n = Number(now.orders ?? 0), reached = Number(now.reachedStops ?? 0);
@@ -96,8 +101,8 @@ function missionSentence(s: Store, e: Event, by: string, why: string, before: St
   if (e.to === "FAILED" && e.from !== e.to) return `The mission of ${drone} failed: ${plain(String(now.failureReason ?? ""))}${why}`;
   if (now.recalled && !before.recalled) return `${by || "The State Manager"} recalled ${drone}${why}`;
   if (reached > Number(before.reachedStops ?? 0)) {
-    const w = known?.route[reached - 1], what = w && (w.relatedOrderId ? `${stopText(w)} of ${name(s, { kind: "order", id: w.relatedOrderId })}` : stopText(w));
-    return `${drone} reached stop ${reached}${known ? ` of ${known.route.length}` : ""}${what ? `: ${what}` : ""}`;
+    const w = known?.route[reached - 1], about = w?.relatedOrderId ? name(s, { kind: "order", id: w.relatedOrderId }) : "";
+    return `${drone} ${w ? (atStop[w.type]?.(about) ?? `reached its stop: ${stopText(w)}`) : "reached its stop"} (stop ${reached}${known ? ` of ${known.route.length}` : ""})`;
   }
   if (now.routeRevision !== before.routeRevision && before.routeRevision !== undefined) return `The route of ${drone} was changed${why}`;
   return "";
