@@ -230,6 +230,9 @@ func TestConsole_DoesNotMislead(t *testing.T) {
 		return [...cells].map((c) => c.textContent).join() === "critical,50 %,1,10\u00a0min,2,1" })()`)
 	await(t, ctx, fmt.Sprintf(`document.getElementById("clock").textContent === new Date(Date.now() + %d).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"})`, ahead.Milliseconds()))
 
+	open(t, ctx, 3)
+	is(t, ctx, "before the first snapshot nothing counts as none", `(() => { fleet.stream.whole = false; fleet.live.clear(); fleet.refresh(); return 1 })() && new Promise((done) => setTimeout(() =>
+		done([...document.querySelectorAll("#strip [data-count] b")].every((b) => b.textContent === "–") && document.getElementById("worst").textContent.includes("Not known yet") && document.getElementById("panel").textContent.includes("Not known yet")), 50))`)
 }
 
 // framed is the share of the map's left edge that has the colour of the past, as it is seen.

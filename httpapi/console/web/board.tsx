@@ -59,7 +59,7 @@ export function Board({ p, kind, caption }: BoardProps) {
         <tbody ref={body} onKeyDown={onKeyDown}>{shown.flatMap((e, i) => t.section && (i === 0 || t.section(e) !== t.section(shown[i - 1])) ? [head(t.section(e)), row(e)] : [row(e)])}</tbody>
       </table>
     </div>
-    <p class="note">{all.length > most ? `The first ${most} of ${all.length}. Use Find to see others.` : all.length ? `${all.length} in all.` : "None."}{filtered}</p>
+    <p class="note">{all.length > most ? `The first ${most} of ${all.length}. Use Find to see others.` : all.length ? `${all.length} in all.` : p.nothing("None.")}{filtered}</p>
   </div>;
 }
 

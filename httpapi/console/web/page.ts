@@ -39,6 +39,12 @@ export class Page {
   // store is the fleet that is shown: as it is, or as it was.
   get store(): Store { return this.model.past ?? this.live; }
 
+  // nothing says that there is none of something, or that it is not known yet.
+  nothing(none: string): string { return this.knows ? none : "Not known yet: waiting for the State Manager."; }
+
+  // knows reports whether what is shown is the whole fleet.
+  get knows(): boolean { return this.model.past !== null || this.stream.whole; }
+
   // start begins to show the fleet.
   start(): void {
     this.restyle();

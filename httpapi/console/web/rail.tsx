@@ -14,7 +14,7 @@ export function Worst({ p }: Props) {
     {t && <button type="button" onClick={() => p.zoomTo(t.alert.entity)}>Show</button>}
     {t && <Acknowledge p={p} a={t.alert} />}
     {n > 0 && <button type="button" id="alerts" disabled={p.model.past !== null} onClick={() => p.show("Alerts")}>{n === 1 ? "1 alert" : `${n} alerts`}</button>}
-    {!n && <p class="note">No alerts</p>}
+    {!n && <p class="note">{p.nothing("No alerts")}</p>}
   </section>;
 }
 
@@ -26,7 +26,7 @@ export function Rail({ p }: Props) {
       <Line p={p} a={t.alert} />
       {t.effects.length > 0 && <ul aria-label="What it explains">{t.effects.map((a) => <li key={a.id}><Line p={p} a={a} /></li>)}</ul>}
     </li>)}</ul>
-    <p class="note">{shown.length < all.length ? `${shown.length} of ${all.length}; the filter hides the others.` : all.length ? `${all.length} in all.` : "None."}</p>
+    <p class="note">{shown.length < all.length ? `${shown.length} of ${all.length}; the filter hides the others.` : all.length ? `${all.length} in all.` : p.nothing("None.")}</p>
   </div>;
 }
 

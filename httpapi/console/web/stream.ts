@@ -15,6 +15,7 @@ export class Stream {
   heard = performance.now();
   private source?: EventSource;
   private opened = 0;
+  whole = false; // the store has a whole snapshot
   private fresh = true; // the next snapshot part is the first
 
   constructor(private store: Store, private changed: () => void) {
@@ -40,7 +41,7 @@ export class Stream {
     };
     on<{ serverTime: string; last: boolean; entities: Upsert[] }>("snapshot", (s) => {
       if (this.fresh) this.store.clear();
-      this.fresh = s.last;
+      this.fresh = this.whole = s.last;
       s.entities.forEach((u) => this.store.upsert(u));
       if (s.last) this.state = "live";
     });

@@ -12,7 +12,7 @@ export function Strip({ p }: Props) {
       const n = numberOf(c, s);
       return <li key={c.id}>
         <button type="button" data-count={c.id} aria-pressed={m.only.includes(c.id)} class={n ? c.tone : undefined} onClick={() => toggle(c.id)}>
-          <b>{n}</b> {c.name}<Line values={p.history.get(c.id) ?? []} />
+          <b>{p.knows ? n : "–"}</b> {c.name}<Line values={p.history.get(c.id) ?? []} />
         </button>
       </li>;
     })}
