@@ -91,6 +91,7 @@ func TestConsole_FitsTheScreen(t *testing.T) {
 	if _, full := size(t, ctx, "side"); full < half+150 || !strings.Contains(js[string](t, ctx, `location.hash`), "sheet=full") {
 		t.Errorf("the sheet has %.0f px raised, %.0f before", full, half)
 	}
+	is(t, ctx, "the raised sheet cuts nothing", misplaced+`.length === 0 && [...document.querySelectorAll("#replay .times")].every((e) => e.scrollWidth <= e.clientWidth)`)
 	shoot(t, ctx, "Sheet-full")
 	press("Lower the tables")
 	press("Lower the tables")
