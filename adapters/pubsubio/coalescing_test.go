@@ -61,7 +61,7 @@ func (f *fleet) say(at time.Duration, status domain.DroneStatus, drones ...domai
 	for _, id := range drones {
 		r := report{Telemetry: domain.Telemetry{DroneID: id, Status: status}, msg: &pubsub.Message{}, lease: time.Now().Add(time.Minute)}
 		f.hold(r.msg)
-		f.shard.in <- r
+		f.shard.in <- &r
 	}
 	synctest.Wait()
 }

@@ -55,7 +55,7 @@ type telemetryShard struct {
 	*settler
 	sampling sampling
 	applier  TelemetryApplier
-	in       chan report
+	in       chan *report // has room for all that the subscription lets in
 	stopped  chan struct{}
 	gather   time.Duration
 	coalesce time.Duration
@@ -93,7 +93,7 @@ func newTelemetryPipeline(s *settler, cfg Config, newApplier func() TelemetryApp
 	p := &telemetryPipeline{settler: s, senders: senders{cfg.RequireSender}, lease: cfg.Lease, seed: maphash.MakeSeed(), sampling: newSampling(s.tracer, cfg.TraceTelemetry), stopped: make(chan struct{})}
 	for range cfg.TelemetryShards {
 		p.shards = append(p.shards, &telemetryShard{
-			settler: s, sampling: p.sampling, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
+			settler: s, sampling: p.sampling, applier: newApplier(), in: make(chan *report, cfg.MaxOutstanding), stopped: p.stopped,
 			gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, minLease: cfg.Lease / 100, next: never(),
 			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition), sent: s.meter.Latency(LatencySent),
 			waiting: map[domain.DroneID][]report{},
@@ -104,8 +104,8 @@ func newTelemetryPipeline(s *settler, cfg Config, newApplier func() TelemetryApp
 	return p
 }
 
-// handle decodes a report and hands it to its drone's shard, which settles it. It
-// blocks while the shard is behind; when ctx ends it nacks the message.
+// handle decodes a report and hands it to its drone's shard, which settles it. It does not wait
+// for a shard that is behind: drones of all shards share ordering keys, so none would go on.
 func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
 	p.hold(msg)
 	r := report{msg: msg, span: p.sampling.start(ctx, msg)}
@@ -117,15 +117,19 @@ func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
 		p.settleReport(ctx, r, err)
 		return
 	}
-	shard := p.shards[maphash.String(p.seed, string(r.DroneID))%uint64(len(p.shards))]
+	shard := p.shardOf(r.DroneID)
 	r.lease = time.Now().Add(p.lease)
 	select {
-	case shard.in <- r:
+	case shard.in <- &r:
 	case <-p.stopped:
 		p.settleReport(ctx, r, context.Canceled)
 	case <-ctx.Done():
 		p.settleReport(ctx, r, context.Cause(ctx))
 	}
+}
+
+func (p *telemetryPipeline) shardOf(id domain.DroneID) *telemetryShard {
+	return p.shards[maphash.String(p.seed, string(id))%uint64(len(p.shards))]
 }
 
 // settleReport settles a report's message and ends its span.
@@ -154,7 +158,7 @@ func (s *telemetryShard) run(ctx context.Context) {
 		timer.Reset(time.Until(s.next))
 		select {
 		case r := <-s.in:
-			s.add(r)
+			s.add(*r)
 			s.drain()
 		case <-s.stopped:
 			s.drain()
@@ -175,7 +179,7 @@ func (s *telemetryShard) drain() {
 	for range cap(s.in) {
 		select {
 		case r := <-s.in:
-			s.add(r)
+			s.add(*r)
 		default:
 			return
 		}

@@ -38,6 +38,65 @@ func futureOf(prefix string) applier {
 	}
 }
 
+// F-GW-03, F-BAT-01: a drone whose document cannot be written holds up its own shard at most, also where
+// drones of all shards share an ordering key, as behind a gateway.
+func TestTelemetry_AStuckDroneDelaysNoOtherShard(t *testing.T) {
+	l := newLine(t)
+	applied := make(chan domain.DroneID, 10_000)
+	stuck := applier(func(_ context.Context, t domain.Telemetry) error {
+		if t.DroneID == "STUCK" {
+			return status.Error(codes.Unavailable, "contended")
+		}
+		applied <- t.DroneID
+		return nil
+	})
+	p := newTelemetryPipeline(l.settler(TopicTelemetry), Config{TelemetryShards: 2, Lease: time.Hour}.withDefaults(), func() TelemetryApplier { return stuck })
+	ctx, giveUp := context.WithCancel(context.Background())
+	var shards sync.WaitGroup
+	for _, s := range p.shards {
+		shards.Go(func() { s.run(ctx) })
+	}
+	t.Cleanup(func() { giveUp(); p.stop(); shards.Wait() })
+	sub := l.client.Subscriber(Subscription(TopicTelemetry))
+	sub.ReceiveSettings.MaxOutstandingMessages = 20_000
+	receiving, stop := context.WithCancel(context.Background())
+	received := make(chan error, 1)
+	go func() {
+		received <- sub.Receive(receiving, func(_ context.Context, msg *pubsub.Message) { p.handle(ctx, msg) })
+	}()
+	t.Cleanup(func() {
+		giveUp()
+		stop()
+		if err := <-received; err != nil {
+			t.Error(err)
+		}
+	})
+	same, other := []domain.DroneID{"STUCK"}, domain.DroneID("")
+	for i := 0; len(same) < 2000 || other == ""; i++ { // more than wait for one commit
+		id := domain.DroneID(fmt.Sprint("D-", i))
+		if p.shardOf(id) == p.shardOf("STUCK") {
+			same = append(same, id)
+		} else {
+			other = id
+		}
+	}
+	l.report("STUCK", "drones-0")
+	l.reports(same, "drones-0")
+	l.report(other, "drones-0")
+	eventually(t, "the drone of the other shard is applied", func() bool {
+		for {
+			select {
+			case id := <-applied:
+				if id == other {
+					return true
+				}
+			default:
+				return false
+			}
+		}
+	})
+}
+
 // F-BAT-01, F-DLQ-01: drones whose clocks are wrong hold up no other, however
 // long their dead letters take; and nothing is acked before its letter is there,
 // whether it has an ordering key or not.
@@ -128,7 +187,7 @@ func TestTelemetry_SettlesReportsThatArriveDuringShutdown(t *testing.T) {
 	msg := &pubsub.Message{ID: "7", PublishTime: time.Now(), Data: data, Attributes: attrs}
 	for _, shard := range p.shards {
 		s.hold(msg)
-		shard.in <- report{Telemetry: domain.Telemetry{DroneID: "D1"}, msg: msg, lease: time.Now().Add(time.Hour)}
+		shard.in <- &report{Telemetry: domain.Telemetry{DroneID: "D1"}, msg: msg, lease: time.Now().Add(time.Hour)}
 	}
 	p.stop()
 	for _, shard := range p.shards {

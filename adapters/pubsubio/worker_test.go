@@ -67,7 +67,7 @@ func TestWorker_NacksEverythingAfterTheDrain(t *testing.T) {
 	stall()
 	stop := l.work(store, Config{TelemetryShards: 1, TelemetryCoalesce: 10 * time.Millisecond, Shutdown: shutdown.StateManager(time.Second)})
 
-	const reports = 3 * 1024 // the first are being committed; a shard has room for 1,024 more, twice
+	const reports = 3 * 1024 // the first are being committed, the others wait
 	var ids []domain.DroneID
 	for i := 1; i < reports; i++ {
 		ids = append(ids, domain.DroneID(fmt.Sprintf("D%d", i)))
