@@ -196,10 +196,11 @@ func js[T any](t *testing.T, ctx context.Context, expression string) T {
 	return value
 }
 
-// await waits until an expression is true in the page.
+// await waits until an expression is true in the page. It may name what is not there yet.
 func await(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	for began := time.Now(); !js[bool](t, ctx, expression); time.Sleep(100 * time.Millisecond) {
+	tolerant := `(() => { try { return ` + expression + ` } catch { return false } })()`
+	for began := time.Now(); !js[bool](t, ctx, tolerant); time.Sleep(100 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
 			t.Fatalf("not true: %s; the page shows %q", expression, js[string](t, ctx, `document.body.innerText.slice(0, 400)`))
 		}
