@@ -69,7 +69,7 @@ export function BatchDialog({ p, b }: Props & { b: Batch }) {
     p.say(`${b.name}: ${all - failed} of ${all} done${failed ? `, ${failed} refused` : ""}`);
     if (!failed) box.current?.close();
   };
-  return <dialog ref={box} aria-labelledby="batch-name" onClose={() => p.model.set({ batch: null })} onCancel={(e) => { if (sending) e.preventDefault(); }}>
+  return <dialog ref={box} aria-labelledby="batch-name" onClose={() => { if (p.model.batch === b) p.model.set({ batch: null }); }} onCancel={(e) => { if (sending) e.preventDefault(); }}>
     <form onSubmit={(e) => void send(e)}>
       <h2 id="batch-name">{b.name}: {all}</h2>
       <ul class="results" tabIndex={0} aria-label="What it is done to">{b.list.map(({ k, text, verb }, i) => <li key={`${k.kind} ${k.id} ${verb.fields?.id}`} dir="auto" title={k.id}>

@@ -29,7 +29,7 @@ export function Dialog({ p, v }: Props & { v: Verb }) {
     setWrong("");
     ask(v.path, body).then(() => { box.current!.close(); p.say(`${v.name}: ${v.said ?? "done"}`); }, (err: Error) => { setWrong(err.message); setSending(false); });
   };
-  return <dialog ref={box} class={v.order && "wide"} aria-labelledby="verb" onClose={() => p.model.set({ verb: null })}>
+  return <dialog ref={box} class={v.order && "wide"} aria-labelledby="verb" onClose={() => { if (p.model.verb === v) p.model.set({ verb: null }); }}>
     <form onSubmit={send}>
       <h2 id="verb" dir="auto">{v.name}: {v.about}</h2>
       <p>{v.says}</p>
