@@ -56,7 +56,7 @@ const gatherReports = 20 * time.Millisecond
 // one key only: with a key for each drone, each report would be a request.
 const orderingKeys = 32
 
-// orderingKey is the key of a drone's messages, the same at every gateway. So they stay in order,
+// orderingKey is the key of a drone's reports, the same at every gateway. So they stay in order,
 // and with one State Manager.
 func orderingKey(id domain.DroneID) string {
 	sum := fnv.New32a()

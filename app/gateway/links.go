@@ -48,7 +48,7 @@ func (g *Gateway) say(state domain.LinkState) {
 		g.log.Error("link state cannot be encoded", slog.String("drone_id", string(state.DroneID)), slog.Any("err", err))
 		return
 	}
-	published := g.publisher.Publish(context.Background(), pubsubio.TopicLinks, data, attrs, orderingKey(state.DroneID))
+	published := g.publisher.Publish(context.Background(), pubsubio.TopicLinks, data, attrs, string(state.DroneID))
 	g.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), publishLimit)
 		defer cancel()
