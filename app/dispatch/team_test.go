@@ -36,6 +36,7 @@ type company struct {
 	clock *simclock.Clock
 	hosts connect.Config
 	areas []domain.DepotID
+	names atomic.Int64
 
 	mu     sync.Mutex
 	cycles map[domain.DepotID]time.Time // when the latest one had read its snapshot
@@ -183,7 +184,10 @@ func (c *company) startAs(cfg dispatch.Config) *optimizer {
 	o := &optimizer{Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: c.clock.Now}), Backend: locks, company: c}
 	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
 	cfg.Iterations, cfg.NoLearning, cfg.Searches = steps, true, 4
-	runner := dispatch.NewRunner(o, o, publish, uuid.NewString, c.clock, cfg, emutest.Log(c.T), clients.Meter)
+	// A member's areas follow from its name, the first that it takes: random ones may have none.
+	name, taken := c.names.Add(1), atomic.Int64{}
+	newID := func() string { return fmt.Sprintf("optimizer-%d-%d", name, taken.Add(1)) }
+	runner := dispatch.NewRunner(o, o, publish, newID, c.clock, cfg, emutest.Log(c.T), clients.Meter)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Run(ctx) }()
