@@ -70,6 +70,7 @@ func TestGameDay(t *testing.T) {
 			outcomes[i] <- play(t.Context(), dir, env, steps)
 		}()
 	}
+	t.Parallel() // the other pages are replayed while the exercises run
 	for i, e := range exercises {
 		t.Run(e.Title, func(t *testing.T) {
 			if err := <-outcomes[i]; err != nil {
