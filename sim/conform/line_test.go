@@ -40,11 +40,12 @@ type program struct {
 	commands chan domain.Command
 	restarts chan struct{}
 	report   func(domain.Telemetry) error
-	restart  func() error // what the transport does then; nil for nothing
+	answered chan struct{} // by a gateway behind a broker
+	restart  func() error  // what the transport does then; nil for nothing
 }
 
 func newProgram() *program {
-	return &program{commands: make(chan domain.Command, 100), restarts: make(chan struct{})}
+	return &program{commands: make(chan domain.Command, 100), restarts: make(chan struct{}), answered: make(chan struct{}, 10)}
 }
 
 // fly flies the drone until ctx ends. It remembers nothing over a restart.
@@ -71,6 +72,9 @@ func (p *program) fly(ctx context.Context) error {
 			d = fleetsim.NewDrone(spec, depot)
 			if err := p.restart(); err != nil {
 				return err
+			}
+			for len(p.commands) > 0 { // what it is told comes before its first report
+				d, _ = d.Obey(<-p.commands, now)
 			}
 		case <-ticker.C:
 			d = d.After(now.Sub(at))

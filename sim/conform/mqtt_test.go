@@ -49,7 +49,15 @@ func TestMQTT_ExaminesADrone(t *testing.T) {
 		if client, err = p.connect(t.Context(), broker.Addr()); err != nil {
 			return err
 		}
-		return publish("hello", []byte(`{"droneId": "`+string(maker)+`"}`))
+		if err := publish("hello", []byte(`{"droneId": "`+string(maker)+`"}`)); err != nil {
+			return err
+		}
+		select { // it reports nothing before it knows whether it has a mission
+		case <-p.answered:
+			return nil
+		case <-t.Context().Done():
+			return t.Context().Err()
+		}
 	}
 	p.report = func(t domain.Telemetry) error {
 		data, _, err := wire.EncodeTelemetry(t, wire.JSON)
@@ -77,6 +85,7 @@ func (p *program) connect(ctx context.Context, addr string) (*paho.Client, error
 				var m pb.GatewayMessage
 				err := protojson.Unmarshal(r.Packet.Payload, &m)
 				p.take(&m)
+				p.answered <- struct{}{}
 				return true, err
 			}
 			c, err := wire.DecodeCommand(r.Packet.Payload, map[string]string{wire.AttrContentType: r.Packet.Properties.ContentType})
