@@ -56,7 +56,7 @@ func (b *Brokered) Follow(ctx context.Context, client *pubsub.Client, id string,
 	ending, cancel := context.WithTimeout(following, limit)
 	defer cancel()
 	b.awaitReturn(ending)
-	b.work.Wait()
+	b.rest()
 	stop()
 	running.Wait()
 }

@@ -88,6 +88,7 @@ type Gateway struct {
 	sessions map[domain.DroneID]*session
 	links    links
 	draining bool
+	over     bool // see rest
 }
 
 var _ dronelink.Gateway = (*Gateway)(nil)

@@ -49,7 +49,7 @@ func (g *Gateway) say(state domain.LinkState) {
 		return
 	}
 	published := g.publisher.Publish(context.Background(), pubsubio.TopicLinks, data, attrs, string(state.DroneID))
-	g.work.Go(func() {
+	g.beside(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), publishLimit)
 		defer cancel()
 		if _, err := published.Wait(ctx); err != nil {
@@ -58,6 +58,26 @@ func (g *Gateway) say(state domain.LinkState) {
 		}
 		g.cfg.Meter.Published(string(state.Status))
 	})
+}
+
+// beside runs f beside the caller, or in its place after rest.
+func (g *Gateway) beside(f func()) {
+	g.mu.Lock()
+	if g.over {
+		g.mu.Unlock()
+		f()
+		return
+	}
+	defer g.mu.Unlock()
+	g.work.Go(f)
+}
+
+// rest waits for what was begun. From then on nothing begins that would have to be waited for.
+func (g *Gateway) rest() {
+	g.mu.Lock()
+	g.over = true
+	g.mu.Unlock()
+	g.work.Wait()
 }
 
 // left waits for the drone of a session that has ended without a goodbye, and reports it as

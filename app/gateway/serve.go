@@ -45,7 +45,7 @@ func (g *Gateway) Serve(ctx context.Context, client *pubsub.Client, id string, s
 	}
 	draining, cancel := context.WithTimeout(following, drain)
 	defer cancel()
-	defer g.work.Wait() // what is said last is published
+	defer g.rest() // what is said last is published
 	defer g.awaitReturn(draining)
 	if err := g.Drain(draining); err != nil {
 		return fmt.Errorf("drones did not leave within %s; they send again what was not acked", drain)
