@@ -300,6 +300,10 @@ func TestOrders_SurviveThatPubSubDoesNotAnswer(t *testing.T) {
 	close(wire.released)
 	g.api.HurryOrders(5 * time.Second)
 	g.posts(token, "/api/v1/orders", anOrder, 202)
+	emutest.Eventually(t, "the order", func() error { // 202 says that it will come
+		_, err := g.store.Order(t.Context(), "O-17")
+		return err
+	})
 	g.asks(token, "GET", "/api/v1/orders/O-17", "", 200, `"revision":1`)
 	if events := g.events("O-17"); len(events) != 1 {
 		t.Errorf("events %q", events)
