@@ -244,7 +244,7 @@ func checkFiles(name string, d deployment) []string {
 		folders := map[string]bool{}
 		for _, m := range c.VolumeMounts {
 			folders[m.MountPath] = true
-			complain(!secrets[m.Name] || !m.ReadOnly, "mounts "+m.Name+", which is no secret, or may write it")
+			complain(!secrets[m.Name] || !m.ReadOnly, "mounts "+m.Name+", which is not a secret or not read-only")
 		}
 		for _, e := range c.Env {
 			complain(strings.HasPrefix(e.Value, "/") && !folders[path.Dir(e.Value)], "has no file "+e.Value+" of "+e.Name)

@@ -33,7 +33,7 @@ func AreasOf(depots []domain.Depot, radiusKm float64) []domain.Area {
 }
 
 // depotGrid finds depots near each other without comparing all with all. Its cells are cubes in
-// space, as wide as the radius, so poles and the antimeridian are no exceptions.
+// space, as wide as the radius, so poles and the antimeridian need no special case.
 type depotGrid struct {
 	depots []domain.Depot
 	radius float64        // km

@@ -26,7 +26,7 @@ const (
 	// leaveLimit is how long a member may take to leave, in machine time.
 	leaveLimit = 2 * time.Second
 
-	// Under simulated time the machine is no faster, so these are the least of machine time.
+	// Lower bounds in machine time: simulated time may run faster, the machine does not.
 	leastHeartbeat = 500 * time.Millisecond
 	leastPause     = 10 * time.Millisecond
 )
@@ -44,7 +44,7 @@ type team struct {
 	view     ownership.View
 	areas    []domain.Area
 	joined   bool
-	wrong    error // of the clock, or of measuring it: while it is set this process is no member
+	wrong    error // the clock's error, or why it could not be measured; while set, this process is not a member
 	load     ownership.Load
 	late     time.Time              // when a cycle last waited too long for its turn to search
 	owned    map[domain.DepotID]int // areas that this process owns, and how often in a row their cycles failed

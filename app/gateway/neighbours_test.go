@@ -11,7 +11,7 @@ import (
 )
 
 // F-GW-03: a drone whose content type is longer than Pub/Sub takes, or is not text, spoils no report
-// of the drones with which it shares a request, nor its own.
+// of the drones that share its request, or its own.
 func TestGateway_OneDroneSpoilsNoReportOfOthers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -238,7 +238,7 @@ func (f directFlights) need(d *solver.Drone, r *request) (took time.Duration, ch
 	return f.needFor(d, f.outwardMetres(r, d.At), f.homewardMetres(r, d))
 }
 
-// needFor is need for a flight of so many metres to the delivery point and home.
+// needFor is need for the given distances, in metres, to the delivery point and home.
 func (f directFlights) needFor(d *solver.Drone, out, back float64) (took time.Duration, charge float64) {
 	charge = f.params.ReservePercent + (out+back)/1000*d.Consumption()
 	if math.IsInf(out, 1) || math.IsNaN(charge) {

@@ -238,7 +238,7 @@ resource "google_cloud_run_v2_service" "fleet" {
         }
       }
 
-      # An outage of Firestore is no reason to restart, so not /readyz.
+      # Not /readyz: a restart does not help while Firestore is down.
       liveness_probe {
         period_seconds    = 10
         timeout_seconds   = 5

@@ -122,7 +122,7 @@ func shapesOf(feature json.RawMessage) ([]overlayShape, error) {
 		return nil, fmt.Errorf("properties.colour is %.40q; give one of %s", s.Colour, strings.Join(overlayColours, ", "))
 	}
 	var kind string
-	_ = json.Unmarshal(f.Geometry.Type, &kind) // what is not a text is no known type
+	_ = json.Unmarshal(f.Geometry.Type, &kind) // anything but a text is an unknown type, refused below
 	shapes, err := geometry(s, kind, f.Geometry.Coordinates)
 	if err != nil {
 		return nil, fmt.Errorf("geometry.%w", err)

@@ -151,7 +151,7 @@ func drawn(t *testing.T, ctx context.Context, lat, lon, scale float64) {
 	await(t, ctx, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => { fleet.map.redraw(); requestAnimationFrame(() => requestAnimationFrame(() => r(fleet.map.below.loading === 0))) })))`)
 }
 
-// checkColour fails the test if the map at a place, or next to it, has not the colour that the style sheet gives a name.
+// checkColour fails the test unless the map, at a place or next to it, has the colour of that name in the style sheet.
 func checkColour(t *testing.T, ctx context.Context, where string, lat, lon float64, name string) {
 	t.Helper()
 	colours := js[[]string](t, ctx, fmt.Sprintf(`(() => {

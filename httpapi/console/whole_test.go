@@ -101,7 +101,7 @@ func (s *sent) take(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "{}")
 }
 
-// refuse has the server refuse what is sent to a path; not if there is no reason.
+// refuse makes the server refuse requests to a path with a reason; an empty reason ends that.
 func (s *sent) refuse(path, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

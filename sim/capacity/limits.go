@@ -123,7 +123,7 @@ func (m Model) Breaks(p Platform) []Break {
 	day := func(f Fleet) Work { return m.day(f, Timing{Batch: 1}) }
 	limits := []limit{
 		{"optimizers: each runs every area, and one takes most locks", "a search gets a quarter of a processor, at most", func(f Fleet) float64 {
-			f.Areas = min(f.Areas, 100) // more is no better
+			f.Areas = min(f.Areas, 100) // more does not help
 			f.Optimizers = min(f.Optimizers, f.Areas)
 			var t Timing
 			m.timeCycles(f, p, &t)

@@ -64,7 +64,7 @@ func TestRising_IsThatOfTheIndexes(t *testing.T) {
 // shardFrom is the fleet from which docs/auditing.md tells to shard events.
 const shardFrom = 70_000
 
-// The limits that were read in the code before anything was mended. F-CAP-01
+// F-CAP-01: the model finds the limits that are known from reading the code.
 func TestBreaks_AreThoseReadInTheCode(t *testing.T) {
 	model, err := Stored()
 	if err != nil {

@@ -178,7 +178,7 @@ func (t *trial) fly(ctx context.Context, client *firestore.Client) error {
 	for _, id := range t.depots {
 		memories[id] = runner.NewMemory()
 	}
-	if err := t.report(ctx); err != nil { // the first report of a drone frees it; it is no part of the day
+	if err := t.report(ctx); err != nil { // a drone's first report makes it idle; it does not count towards the day
 		return err
 	}
 	t.work, t.tally.counts, t.tally.times, t.tally.documents = Work{}, map[Kind]Count{}, map[string]float64{}, map[string]float64{}

@@ -512,7 +512,7 @@ func (run *devRun) operatorLines() []string {
 	case run.api == nil:
 		return nil
 	case !run.cfg.Operator:
-		return []string{"The console shows no verbs: start with --operator to act on the fleet, and to practise incidents."}
+		return []string{"The console is read-only: start with --operator to act on the fleet and to practise incidents."}
 	}
 	lines := []string{fmt.Sprintf("At the console you are %s, without credentials: only this machine reaches it.", operatorName)}
 	if run.cfg.In != nil {

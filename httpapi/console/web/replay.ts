@@ -42,7 +42,7 @@ interface Spot { lat: number; lon: number; at: number }
 export class Replay {
   readonly store: Store;
   ticks: Tick[] = [];
-  read = 0; // pieces, of so many
+  read = 0; // pieces of the interval that have arrived
   readonly pieces: number;
   missing = ""; // why a part could not be read that may still exist
   playing = false;
