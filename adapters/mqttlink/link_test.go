@@ -372,13 +372,13 @@ func TestLink_SurvivesTheBroker(t *testing.T) {
 	stays, _ := f.link(t, mqttlink.Config{ClientID: "gateway-2"}, f.core)
 	again := func(end func()) {
 		end()
-		f.broker.Restart()
-		emutest.Eventually(t, "noticed", func() error {
+		emutest.Eventually(t, "noticed", func() error { // before it can be connected again
 			if stays.Ready() == nil {
 				return errors.New("still connected")
 			}
 			return nil
 		})
+		f.broker.Restart()
 	}
 	acked := map[int]bool{}
 	sent := 0
