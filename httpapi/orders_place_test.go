@@ -271,7 +271,10 @@ func (s *stalled) carry(conn net.Conn) {
 		return
 	}
 	defer far.Close()
-	go io.Copy(far, conn)
+	go func() {
+		io.Copy(far, conn)
+		far.Close() // a server that outlives the test waits for its client's end
+	}()
 	io.Copy(conn, far)
 }
 
