@@ -25,7 +25,7 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
-// crowd serves the console with a stream of n drones that all report once a second: more
+// crowd serves the console with a stream of n drones that all report once a second, each tenth with an alert: more
 // than a fleet can be simulated on the machine that draws it. below is nil for no map.
 func crowd(t *testing.T, n int, below *console.BaseMap) string {
 	mux := http.NewServeMux()
@@ -58,6 +58,11 @@ func crowd(t *testing.T, n int, below *console.BaseMap) string {
 				id := fmt.Sprintf("DRONE-%05d", i)
 				drones = append(drones, map[string]any{"kind": "drone", "id": id, "entity": map[string]any{"id": id, "status": statuses[i%len(statuses)], "batteryPercentage": 80,
 					"position": map[string]any{"lat": lat, "lon": lon}, "lastUpdate": time.Now().UTC()}})
+			}
+			for i := first; i < min(n, first+500); i += 10 {
+				id := fmt.Sprintf("DRONE-%05d", i)
+				drones = append(drones, map[string]any{"kind": "alert", "id": "DRONE_DUE_SOON:" + id, "entity": map[string]any{"id": "DRONE_DUE_SOON:" + id, "kind": "DRONE_DUE_SOON",
+					"entity": map[string]any{"kind": "drone", "id": id}, "text": "drone " + id + " is due soon", "rank": 14, "since": time.Now().UTC()}})
 			}
 			send("snapshot", map[string]any{"last": first+500 >= n, "entities": drones})
 		}

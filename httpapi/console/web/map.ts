@@ -399,10 +399,7 @@ export class FleetMap {
     this.drones.clear();
     const m = this.selected?.kind === "drone" ? this.store.marks.get(this.selected.id) : undefined;
     if (m) this.line(m.trail, this.colours.faint, 2);
-    if (crowds) this.drawCrowds(count);
-    else {
-      for (const above of [false, true]) this.drawShapes(count, above);
-    }
+    if (crowds) this.drawCrowds(count); else this.drawShapes(count);
     this.drones.show();
     if (m) this.mark(...this.xy(m.lat, m.lon), { kind: "drone", id: m.id });
   }
@@ -439,20 +436,20 @@ export class FleetMap {
     return left;
   }
 
-  // drawShapes draws the drones in sight that are in trouble, or those that are not.
-  private drawShapes(count: number, trouble: boolean): void {
-    const now = this.store.now(), known = new Map<string, number>(), { sight, xs, ys, drones } = this;
-    for (let i = 0; i < count; i++) {
-      const m = sight[i];
-      if (troubled.has(m.status) !== trouble) continue;
+  // drawShapes draws the drones in sight, those in trouble above the others.
+  private drawShapes(count: number): void {
+    const now = this.store.now(), known = new Map<string, number>(), { sight, xs, ys, drones } = this, trouble: number[] = [];
+    const put = (i: number) => {
+      const m = sight[i], age = now - m.at;
       let look = known.get(m.status);
       if (look === undefined) {
         const [shape, colour] = looks[m.status] ?? unlisted;
         known.set(m.status, (look = drones.look(shape, this.colours[colour])));
       }
-      const age = now - m.at;
       drones.put(look, age > silent ? 2 : age > stale ? 1 : 0, m.heading, xs[i], ys[i]);
-    }
+    };
+    for (let i = 0; i < count; i++) if (troubled.has(sight[i].status)) trouble.push(i); else put(i);
+    trouble.forEach(put);
   }
 
   private drawCrowds(count: number): void {

@@ -8,9 +8,9 @@ const headings = 32; // directions in which a shape is drawn
 const alphas = [1, 0.6, 0.3]; // by how pale
 const reach = 11; // CSS pixels from a shape's middle to beyond its edge
 
-// Picture is what a sprite covers: places relative to its middle, and their colours as
-// 0xAABBGGRR.
-interface Picture { places: Int32Array; colours: Uint32Array }
+// Picture is what a sprite covers, relative to its middle. Runs are what it hides, row by row: where each
+// begins and ends, and its colour as 0xAABBGGRR. Through the edges what lies below is seen: places and colours by turns.
+interface Picture { runs: Int32Array; edges: Int32Array }
 
 // Layer is a canvas on which sprites lie. It is shown as a whole.
 export class Layer {
@@ -54,11 +54,15 @@ export class Layer {
   // put copies a sprite to a place in CSS pixels, at most reach outside of the canvas.
   put(look: number, pale: number, heading: number, x: number, y: number): void {
     const turned = Math.round((heading / (2 * Math.PI)) * headings) & (headings - 1), key = (look * alphas.length + pale) * headings + turned;
-    const { places, colours } = (this.pictures[key] ??= this.paint(...this.looks[look], alphas[pale], (turned / headings) * 2 * Math.PI)), pixels = this.pixels;
+    const { runs, edges } = (this.pictures[key] ??= this.paint(...this.looks[look], alphas[pale], (turned / headings) * 2 * Math.PI)), pixels = this.pixels;
     const at = (Math.round(y * this.ratio) + this.margin) * this.image.width + Math.round(x * this.ratio) + this.margin;
-    for (let i = 0; i < places.length; i++) {
-      const to = at + places[i], c = colours[i], under = pixels[to];
-      pixels[to] = under === 0 || c >>> 24 === 255 ? c : over(c, under);
+    for (let i = 0; i < runs.length; i += 3) {
+      const end = at + runs[i + 1], c = runs[i + 2];
+      for (let to = at + runs[i]; to < end; to++) pixels[to] = c;
+    }
+    for (let i = 0; i < edges.length; i += 2) {
+      const to = at + edges[i], under = pixels[to];
+      pixels[to] = under === 0 ? edges[i + 1] : over(edges[i + 1], under);
     }
   }
 
@@ -68,13 +72,15 @@ export class Layer {
     g.scale(this.ratio, this.ratio);
     g.globalAlpha = alpha;
     stamp(g, shape, colour, 0, 0, heading);
-    const from = new Uint32Array(g.getImageData(0, 0, size, size).data.buffer), places: number[] = [], colours: number[] = [];
-    from.forEach((c, i) => {
+    const runs: number[] = [], edges: number[] = [];
+    new Int32Array(g.getImageData(0, 0, size, size).data.buffer).forEach((c, i) => {
+      const at = (Math.floor(i / size) - half) * this.image.width + (i % size) - half;
       if (c >>> 24 === 0) return;
-      places.push((Math.floor(i / size) - half) * this.image.width + (i % size) - half);
-      colours.push(c);
+      if (c >>> 24 < 255) edges.push(at, c);
+      else if (runs.at(-2) === at && runs.at(-1) === c) runs[runs.length - 2]++;
+      else runs.push(at, at + 1, c);
     });
-    return { places: Int32Array.from(places), colours: Uint32Array.from(colours) };
+    return { runs: Int32Array.from(runs), edges: Int32Array.from(edges) };
   }
 }
 

@@ -18,6 +18,7 @@ export class Store {
   readonly marks = new Map<string, Mark>();
   readonly hospitals = new Map<string, Place>(); // where orders go
   private offset = NaN; // of the server's clock to this page's, in ms
+  private due: Set<string> | null = null; // null after alerts have changed
 
   // at is the moment that a store of the past shows, in Unix ms.
   constructor(private at = NaN) {
@@ -35,6 +36,7 @@ export class Store {
 
   clear(): void {
     for (const kind of kinds) this.all[kind].clear();
+    this.due = null;
     this.marks.clear();
     this.hospitals.clear();
   }
@@ -43,6 +45,7 @@ export class Store {
     const map = this.all[u.kind] as Map<string, unknown> | undefined;
     if (!map) return; // a kind of a later server
     map.set(u.id, u.entity);
+    if (u.kind === "alert") this.due = null;
     if (u.kind === "order" && this.hospitals.size < most) {
       const p = (u.entity as Order).deliveryLocation;
       this.hospitals.set(`${p.lat} ${p.lon}`, p);
@@ -57,6 +60,7 @@ export class Store {
 
   delete(k: Key): void {
     this.all[k.kind]?.delete(k.id);
+    if (k.kind === "alert") this.due = null;
     if (k.kind === "drone") this.marks.delete(k.id);
   }
 
@@ -80,6 +84,11 @@ export class Store {
     m.lon = lon;
     m.trail.push(lat, lon);
     if (m.trail.length > 2 * trailPoints) m.trail.splice(0, 2);
+  }
+
+  // dueSoon are the drones of which an item is due, or soon will be.
+  get dueSoon(): Set<string> {
+    return (this.due ??= new Set([...this.all.alert.values()].filter((a) => a.kind === "DRONE_DUE_SOON").map((a) => a.entity.id)));
   }
 
   missionOf(o: Order): Mission | undefined {

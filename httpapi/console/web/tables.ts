@@ -55,7 +55,7 @@ const drones: Table<Drone> = {
   tone: (d, s) => d.status === "EMERGENCY" || d.status === "PROBLEM" ? "bad" : d.status === "UNKNOWN" || d.grounded || standing(d) || due(d, s) ? "warn" : "",
 };
 
-function due(d: Drone, s: Store): boolean { return [...s.all.alert.values()].some((a) => a.kind === "DRONE_DUE_SOON" && a.entity.id === d.id); }
+function due(d: Drone, s: Store): boolean { return s.dueSoon.has(d.id); }
 
 const missions: Table<Mission> = {
   kind: "mission",
