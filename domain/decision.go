@@ -79,6 +79,7 @@ type Depot struct {
 	Position      Position
 	Capacity      int
 	ChargingSlots int // how many drones charge at once; 0 means no limit is known
+	Drones        int // about how many drones have it as their home; the optimizers count them
 }
 
 // Warehouse is where parcels are picked up.

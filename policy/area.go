@@ -10,26 +10,109 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
+// Caps of a planning area, because one cycle plans for all of it. A depot with more drones is an
+// area of its own.
+const (
+	MaxAreaDepots = 8
+	MaxAreaDrones = 1000
+)
+
 // AreasOf groups depots into planning areas, ordered by id. Depots at most radiusKm
-// apart are in one area, and so are those linked by a chain of such depots. A radius of 0
-// or less leaves each depot alone. The order of the depots does not matter.
-func AreasOf(depots []domain.Depot, radiusKm float64) []domain.Area {
-	byID := func(a, b domain.Depot) int { return cmp.Compare(a.ID, b.ID) }
-	sorted := slices.SortedFunc(slices.Values(depots), byID)
+// apart are in one area, and so are those linked by a chain of such depots, unless it exceeds a
+// cap: then it is cut, see cut. A radius of 0 or less leaves each depot alone. The order of the
+// depots does not matter.
+func AreasOf(depots []domain.Depot, radiusKm float64) (areas []domain.Area) {
+	for _, chain := range ChainsOf(depots, radiusKm) {
+		areas = append(areas, cut(chain, radiusKm)...)
+	}
+	slices.SortFunc(areas, func(a, b domain.Area) int { return cmp.Compare(a.ID(), b.ID()) })
+	return areas
+}
+
+// ChainsOf groups depots as AreasOf does, without the caps.
+func ChainsOf(depots []domain.Depot, radiusKm float64) (chains []domain.Area) {
+	sorted := slices.SortedFunc(slices.Values(depots), byDepotID)
 	free := newDepotGrid(sorted, radiusKm)
-	var areas []domain.Area
 	for i, d := range sorted {
 		if radiusKm > 0 && !free.take(i) {
 			continue
 		}
-		area := domain.Area{Depots: []domain.Depot{d}}
-		for k := 0; k < len(area.Depots) && radiusKm > 0; k++ {
-			area.Depots = append(area.Depots, free.takeNear(area.Depots[k].Position)...)
+		chain := domain.Area{Depots: []domain.Depot{d}}
+		for k := 0; k < len(chain.Depots) && radiusKm > 0; k++ {
+			chain.Depots = append(chain.Depots, free.takeNear(chain.Depots[k].Position)...)
 		}
-		slices.SortFunc(area.Depots, byID)
-		areas = append(areas, area)
+		slices.SortFunc(chain.Depots, byDepotID)
+		chains = append(chains, chain)
+	}
+	return chains
+}
+
+func byDepotID(a, b domain.Depot) int { return cmp.Compare(a.ID, b.ID) }
+
+func fitsOneCycle(depots ...domain.Depot) bool {
+	drones := 0
+	for _, d := range depots {
+		drones += d.Drones
+	}
+	return len(depots) == 1 || len(depots) <= MaxAreaDepots && drones <= MaxAreaDrones
+}
+
+// cut parts a chain that exceeds a cap where it is thinnest: depots join nearest first, and two
+// parts that would be too large together stay apart. Borders so fall into the widest gaps.
+func cut(chain domain.Area, radiusKm float64) []domain.Area {
+	if fitsOneCycle(chain.Depots...) {
+		return []domain.Area{chain}
+	}
+	part := make([]*domain.Area, len(chain.Depots)) // of each depot
+	number := make(map[domain.DepotID]int, len(chain.Depots))
+	for i, d := range chain.Depots {
+		part[i], number[d.ID] = &domain.Area{Depots: []domain.Depot{d}}, i
+	}
+	for _, l := range linksOf(chain.Depots, radiusKm) {
+		a, b := part[l.a], part[l.b]
+		if joined := slices.Concat(a.Depots, b.Depots); a != b && fitsOneCycle(joined...) {
+			a.Depots = joined
+			for _, d := range b.Depots {
+				part[number[d.ID]] = a
+			}
+		}
+	}
+	var areas []domain.Area
+	for i, p := range part {
+		if slices.SortFunc(p.Depots, byDepotID); p.Depots[0].ID == chain.Depots[i].ID {
+			areas = append(areas, *p)
+		}
 	}
 	return areas
+}
+
+// link joins two near depots, by their numbers.
+type link struct{ a, b, metres int }
+
+// linksOf are the links between depots, shortest first. Lengths are whole metres, so that
+// processors that round differently agree.
+func linksOf(depots []domain.Depot, radiusKm float64) (links []link) {
+	for a, d := range depots {
+		for b, other := range depots[:a] {
+			if metres := d.Position.DistanceMetres(other.Position); metres <= radiusKm*1000 {
+				links = append(links, link{b, a, int(math.Round(metres))})
+			}
+		}
+	}
+	slices.SortFunc(links, func(l, m link) int {
+		return cmp.Or(cmp.Compare(l.metres, m.metres), cmp.Compare(l.a, m.a), cmp.Compare(l.b, m.b))
+	})
+	return links
+}
+
+// CountedDrones is the number of drones to store for a depot. Small changes are not stored, so that
+// borders do not follow every drone.
+func CountedDrones(stored, counted int) int {
+	const least = 25
+	if off := counted - stored; max(off, -off) <= max(least, stored/10) {
+		return stored
+	}
+	return counted
 }
 
 // depotGrid finds depots near each other without comparing all with all. Its cells are cubes in

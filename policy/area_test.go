@@ -52,7 +52,7 @@ func TestAreasOf_GroupsDepotsThatAreNear(t *testing.T) {
 
 // F-ARE-01: depots near each other are found everywhere on earth, at its poles and across the
 // antimeridian, for every radius: as if each were compared with each.
-func TestAreasOf_FindsNearDepotsEverywhere(t *testing.T) {
+func TestChainsOf_FindsNearDepotsEverywhere(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for name, middle := range map[string]domain.Position{
 		"equator": {}, "Paris": {Lat: 48.86, Lon: 2.35}, "antimeridian": {Lat: -17, Lon: 180}, "north pole": {Lat: 89.9}, "south pole": {Lat: -89.99, Lon: -90},
@@ -65,7 +65,7 @@ func TestAreasOf_FindsNearDepotsEverywhere(t *testing.T) {
 				lon := math.Remainder(middle.Lon+spread/math.Cos(lat*math.Pi/180)*(2*random.Float64()-1), 360)
 				depots[i] = domain.Depot{ID: domain.DepotID(fmt.Sprintf("D%03d", i)), Position: domain.Position{Lat: max(-90, min(lat, 90)), Lon: lon}}
 			}
-			if got, want := areaNames(AreasOf(depots, radius)), areaNames(compared(depots, radius)); got != want {
+			if got, want := areaNames(ChainsOf(depots, radius)), areaNames(compared(depots, radius)); got != want {
 				t.Errorf("%s, %g km: %s, want %s", name, radius, got, want)
 			}
 		}
@@ -102,19 +102,19 @@ func compared(depots []domain.Depot, radiusKm float64) (areas []domain.Area) {
 	return areas
 }
 
-// F-ARE-01: every depot is in exactly one area, whatever the order of the depots, and no
-// two areas are within the radius.
-func TestAreasOf_PartitionsTheDepots(t *testing.T) {
+// F-ARE-01: every depot is in exactly one chain, whatever the order of the depots, and no
+// two chains are within the radius.
+func TestChainsOf_PartitionsTheDepots(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		depots := make([]domain.Depot, random.IntN(12))
 		for i := range depots {
 			depots[i] = inRow(domain.DepotID(fmt.Sprint("D", i)), 30*random.Float64())
 		}
-		areas := AreasOf(depots, 3)
+		areas := ChainsOf(depots, 3)
 		want := areaNames(areas)
 		random.Shuffle(len(depots), func(i, j int) { depots[i], depots[j] = depots[j], depots[i] })
-		if got := areaNames(AreasOf(depots, 3)); got != want {
+		if got := areaNames(ChainsOf(depots, 3)); got != want {
 			t.Fatalf("the order matters: %s and %s", got, want)
 		}
 		for _, d := range depots {
@@ -129,6 +129,101 @@ func TestAreasOf_PartitionsTheDepots(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// F-OWN-04: a chain is cut at its widest gaps, so that no part exceeds a cap.
+func TestAreasOf_CutsChainsWhereTheyAreThinnest(t *testing.T) {
+	with := func(drones int, d domain.Depot) domain.Depot { d.Drones = drones; return d }
+	row := func(gap func(i int) float64, drones int) (depots []domain.Depot) {
+		km := 0.0
+		for i := range 10 {
+			depots = append(depots, with(drones, inRow(domain.DepotID(rune('A'+i)), km)))
+			km += gap(i)
+		}
+		return depots
+	}
+	wideAfter := func(letters ...rune) func(int) float64 {
+		return func(i int) float64 {
+			if slices.Contains(letters, rune('A'+i)) {
+				return 2
+			}
+			return 1
+		}
+	}
+	for name, c := range map[string]struct {
+		depots []domain.Depot
+		want   string
+	}{
+		"eight depots are one area":            {row(wideAfter(), 0)[:8], "[A[A B C D E F G H]]"},
+		"ten are cut at the gap":               {row(wideAfter('D'), 0), "[A[A B C D] E[E F G H I J]]"},
+		"a second gap needs no cut":            {row(wideAfter('A', 'E'), 0), "[A[A B C D E] F[F G H I J]]"},
+		"a thousand drones are one area":       {row(wideAfter('D'), 125)[:8], "[A[A B C D E F G H]]"},
+		"more are cut at the gap":              {row(wideAfter('C'), 126)[:8], "[A[A B C] D[D E F G H]]"},
+		"more than one gap where one is short": {row(wideAfter('C'), 300)[:6], "[A[A B C] D[D E F]]"},
+		"a large depot is alone":               {[]domain.Depot{with(1200, inRow("A", 0)), inRow("B", 1), inRow("C", 2)}, "[A[A] B[B C]]"},
+		"one large depot":                      {[]domain.Depot{with(1200, inRow("A", 0))}, "[A[A]]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := areaNames(AreasOf(c.depots, 3)); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// F-OWN-04: whatever the depots, their order and their numbers of drones, areas keep to the caps and
+// never reach beyond a chain. A chain within the caps stays whole, and no two areas could be one.
+func TestAreasOf_KeepsToTheCaps(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	const radius = 13
+	for range 100 {
+		depots := make([]domain.Depot, 1+random.IntN(80))
+		for i := range depots {
+			depots[i] = domain.Depot{ID: domain.DepotID(fmt.Sprintf("D%03d", i)), Drones: random.IntN(400), Position: domain.Position{Lat: 48 + random.Float64()/2, Lon: 2 + random.Float64()}}
+		}
+		areas, chains := AreasOf(depots, radius), ChainsOf(depots, radius)
+		want := areaNames(areas)
+		random.Shuffle(len(depots), func(i, j int) { depots[i], depots[j] = depots[j], depots[i] })
+		if got := areaNames(AreasOf(depots, radius)); got != want {
+			t.Fatalf("the order matters: %s and %s", got, want)
+		}
+		n := 0
+		for i, a := range areas {
+			n += len(a.Depots)
+			chain, _ := AreaOf(chains, a.ID())
+			if !fitsOneCycle(a.Depots...) || i > 0 && a.ID() <= areas[i-1].ID() {
+				t.Fatalf("%s is too large or out of order", a.ID())
+			}
+			for _, d := range a.Depots {
+				if !chain.Has(d.ID) {
+					t.Fatalf("%s is not linked with %s", d.ID, a.ID())
+				}
+			}
+			if fitsOneCycle(chain.Depots...) && len(chain.Depots) != len(a.Depots) {
+				t.Fatalf("the chain of %s is cut though it fits", a.ID())
+			}
+			for _, b := range areas[:i] {
+				near := slices.ContainsFunc(linksOf(slices.Concat(a.Depots, b.Depots), radius), func(l link) bool { return l.a < len(a.Depots) && l.b >= len(a.Depots) })
+				if near && fitsOneCycle(slices.Concat(a.Depots, b.Depots)...) {
+					t.Fatalf("%s and %s are near and fit one cycle", a.ID(), b.ID())
+				}
+			}
+		}
+		if n != len(depots) {
+			t.Fatalf("%d of %d depots are in areas", n, len(depots))
+		}
+	}
+}
+
+// F-OWN-04: a number of drones that swings moves no border.
+func TestCountedDrones_IgnoresSmallChanges(t *testing.T) {
+	for _, c := range []struct{ stored, counted, want int }{
+		{0, 0, 0}, {0, 25, 0}, {0, 26, 26}, {26, 1, 26}, {26, 0, 0}, {1000, 1100, 1000}, {1000, 900, 1000}, {1000, 1101, 1101}, {1000, 899, 899},
+	} {
+		if got := CountedDrones(c.stored, c.counted); got != c.want {
+			t.Errorf("stored %d, counted %d: %d, want %d", c.stored, c.counted, got, c.want)
 		}
 	}
 }

