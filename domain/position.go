@@ -15,8 +15,8 @@ const earthRadiusMetres = 6_371_000
 func (p Position) DistanceMetres(q Position) float64 {
 	const rad = math.Pi / 180
 	dLat, dLon := (q.Lat-p.Lat)*rad, (q.Lon-p.Lon)*rad
-	h := math.Pow(math.Sin(dLat/2), 2) +
-		math.Cos(p.Lat*rad)*math.Cos(q.Lat*rad)*math.Pow(math.Sin(dLon/2), 2)
+	halfLat, halfLon := math.Sin(dLat/2), math.Sin(dLon/2)
+	h := halfLat*halfLat + math.Cos(p.Lat*rad)*math.Cos(q.Lat*rad)*(halfLon*halfLon)
 	return 2 * earthRadiusMetres * math.Asin(math.Min(1, math.Sqrt(h)))
 }
 
