@@ -78,8 +78,9 @@ type Depot struct {
 	Name          string
 	Position      Position
 	Capacity      int
-	ChargingSlots int // how many drones charge at once; 0 means no limit is known
-	Drones        int // about how many drones have it as their home; the optimizers count them
+	ChargingSlots int    // how many drones charge at once; 0 means no limit is known
+	Group         string // depots of different groups are never in one planning area; usually empty
+	Drones        int    // about how many drones have it as their home; the optimizers count them
 }
 
 // Warehouse is where parcels are picked up.

@@ -211,7 +211,7 @@ func TestOpenAPI_DescribesPlacesAsTheyAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for collection, c := range map[string]struct{ schema, place string }{
-		"depots":     {"DepotForm", `{"id": "DEPOT-8", "name": "North", "position": {"lat": 48, "lon": 2}, "capacity": 3, "chargingSlots": 2}`},
+		"depots":     {"DepotForm", `{"id": "DEPOT-8", "name": "North", "position": {"lat": 48, "lon": 2}, "capacity": 3, "chargingSlots": 2, "group": "north"}`},
 		"warehouses": {"WarehouseForm", `{"id": "W8", "name": "North", "position": {"lat": 48, "lon": 2}, "authorizedProductTypes": ["BLOOD"], "isColdStorageCapable": true}`},
 	} {
 		var place map[string]any

@@ -75,6 +75,7 @@ type depotForm struct {
 	Position      positionForm `json:"position"`
 	Capacity      int          `json:"capacity,omitempty" min:"0" max:"1000000"`
 	ChargingSlots int          `json:"chargingSlots,omitempty" doc:"How many drones can charge at once; left out, no limit is known." min:"1" max:"1000000"`
+	Group         string       `json:"group,omitempty" doc:"Depots of different groups are never in one planning area."`
 }
 
 type warehouseFields map[string]any

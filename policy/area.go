@@ -19,8 +19,8 @@ const (
 
 // AreasOf groups depots into planning areas, ordered by id. Depots at most radiusKm
 // apart are in one area, and so are those linked by a chain of such depots, unless it exceeds a
-// cap: then it is cut, see cut. A radius of 0 or less leaves each depot alone. The order of the
-// depots does not matter.
+// cap: then it is cut, see cut. Depots of different groups are never in one area. A radius of 0 or
+// less leaves each depot alone. The order of the depots does not matter.
 func AreasOf(depots []domain.Depot, radiusKm float64) (areas []domain.Area) {
 	for _, chain := range ChainsOf(depots, radiusKm) {
 		areas = append(areas, cut(chain, radiusKm)...)
@@ -39,7 +39,7 @@ func ChainsOf(depots []domain.Depot, radiusKm float64) (chains []domain.Area) {
 		}
 		chain := domain.Area{Depots: []domain.Depot{d}}
 		for k := 0; k < len(chain.Depots) && radiusKm > 0; k++ {
-			chain.Depots = append(chain.Depots, free.takeNear(chain.Depots[k].Position)...)
+			chain.Depots = append(chain.Depots, free.takeNear(chain.Depots[k])...)
 		}
 		slices.SortFunc(chain.Depots, byDepotID)
 		chains = append(chains, chain)
@@ -156,16 +156,16 @@ func (g *depotGrid) take(i int) bool {
 	return k >= 0
 }
 
-// takeNear takes the depots within the radius.
-func (g *depotGrid) takeNear(p domain.Position) (near []domain.Depot) {
-	middle := g.cellOf(p)
+// takeNear takes the depots of a depot's group within the radius.
+func (g *depotGrid) takeNear(d domain.Depot) (near []domain.Depot) {
+	middle := g.cellOf(d.Position)
 	for n := range 27 {
 		at := cell{middle[0] + n%3 - 1, middle[1] + n/3%3 - 1, middle[2] + n/9 - 1}
 		if len(g.cells[at]) == 0 {
 			continue
 		}
 		g.cells[at] = slices.DeleteFunc(g.cells[at], func(i int) bool {
-			is := p.DistanceMetres(g.depots[i].Position) <= g.radius*1000
+			is := d.Group == g.depots[i].Group && d.Position.DistanceMetres(g.depots[i].Position) <= g.radius*1000
 			if is {
 				near = append(near, g.depots[i])
 			}

@@ -16,6 +16,11 @@ func inRow(id domain.DepotID, km float64) domain.Depot {
 	return domain.Depot{ID: id, Position: domain.Position{Lat: 48 + km/kmPerDegree, Lon: 2}}
 }
 
+func inGroup(name string, d domain.Depot) domain.Depot {
+	d.Group = name
+	return d
+}
+
 func areaNames(areas []domain.Area) string {
 	var text []string
 	for _, a := range areas {
@@ -40,6 +45,7 @@ func TestAreasOf_GroupsDepotsThatAreNear(t *testing.T) {
 		"radius 0 leaves each alone":     {[]domain.Depot{inRow("A", 0), inRow("B", 0)}, 0, "[A[A] B[B]]"},
 		"depots in one place":            {[]domain.Depot{inRow("A", 0), inRow("B", 0)}, 0.001, "[A[A B]]"},
 		"a negative radius counts as 0":  {[]domain.Depot{inRow("A", 0), inRow("B", 0)}, -1, "[A[A] B[B]]"},
+		"groups are apart":               {[]domain.Depot{inGroup("x", inRow("A", 0)), inRow("B", 1), inGroup("x", inRow("C", 2)), inRow("D", 3)}, 3, "[A[A C] B[B D]]"},
 		"the far one between two others": {[]domain.Depot{inRow("A", 0), inRow("B", 50), inRow("C", 1)}, 3, "[A[A C] B[B]]"},
 	} {
 		t.Run(name, func(t *testing.T) {

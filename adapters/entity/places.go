@@ -9,11 +9,12 @@ type Depot struct {
 	Position      Position       `json:"position"`
 	Capacity      int            `json:"capacity,omitempty"`
 	ChargingSlots int            `json:"chargingSlots,omitempty"`
+	Group         string         `json:"group,omitempty"`
 }
 
 // OfDepot is the JSON form of a depot.
 func OfDepot(d domain.Depot) Depot {
-	return Depot{d.ID, d.Name, position(d.Position), d.Capacity, d.ChargingSlots}
+	return Depot{d.ID, d.Name, position(d.Position), d.Capacity, d.ChargingSlots, d.Group}
 }
 
 // Warehouse is a warehouse.

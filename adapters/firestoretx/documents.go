@@ -357,6 +357,7 @@ var depotCodec = codec[domain.Depot]{
 	place("position", func(d *domain.Depot) *domain.Position { return &d.Position }),
 	whole("capacity", func(d *domain.Depot) *int { return &d.Capacity }),
 	slots("chargingSlots", func(d *domain.Depot) *int { return &d.ChargingSlots }),
+	text("group", func(d *domain.Depot) *string { return &d.Group }),
 }
 
 var warehouseCodec = codec[domain.Warehouse]{

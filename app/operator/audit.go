@@ -236,6 +236,9 @@ func sayDepot(say sayFunc, x domain.Depot) {
 		slots = fmt.Sprint(x.ChargingSlots)
 	}
 	say("Depot %s%s: at %s, capacity %d, charging slots: %s", x.ID, prefixed(" ", x.Name), degrees(x.Position), x.Capacity, slots)
+	if x.Group != "" {
+		say("  planned only with depots of group %s", x.Group)
+	}
 }
 
 func sayWarehouse(say sayFunc, x domain.Warehouse) {

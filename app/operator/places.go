@@ -254,8 +254,8 @@ func (d *Desk) ListDepots(ctx context.Context, page firestoretx.Page) error {
 	if err != nil {
 		return err
 	}
-	return printPage(d, "depots", noPlaces("depots"), l, entity.OfDepot, []string{"DEPOT", "NAME", "POSITION", "CAPACITY", "CHARGING SLOTS"}, func(x domain.Depot) []string {
-		return []string{string(x.ID), x.Name, degrees(x.Position), fmt.Sprint(x.Capacity), fmt.Sprint(x.ChargingSlots)}
+	return printPage(d, "depots", noPlaces("depots"), l, entity.OfDepot, []string{"DEPOT", "NAME", "POSITION", "CAPACITY", "CHARGING SLOTS", "GROUP"}, func(x domain.Depot) []string {
+		return []string{string(x.ID), x.Name, degrees(x.Position), fmt.Sprint(x.Capacity), fmt.Sprint(x.ChargingSlots), x.Group}
 	})
 }
 

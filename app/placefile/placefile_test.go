@@ -20,6 +20,7 @@ depots:
     position: {lat: 48.5, lon: -2}
     capacity: 20
     chargingSlots: 10
+    group: left bank
   - id: D-2
     position: {lat: 1, lon: 2}
 warehouses:
@@ -30,7 +31,7 @@ warehouses:
 `
 
 const placesJSON = `{"type": "FeatureCollection", "features": [
-  {"type": "Feature", "id": "D-1", "geometry": {"type": "Point", "coordinates": [-2, 48.5]}, "properties": {"kind": "depot", "name": "Nord", "capacity": 20, "chargingSlots": 10}},
+  {"type": "Feature", "id": "D-1", "geometry": {"type": "Point", "coordinates": [-2, 48.5]}, "properties": {"kind": "depot", "name": "Nord", "capacity": 20, "chargingSlots": 10, "group": "left bank"}},
   {"type": "Feature", "geometry": {"type": "Point", "coordinates": [2, 1, 35]}, "properties": {"kind": "depot", "id": "D-2", "name": null}},
   {"type": "Feature", "geometry": {"type": "Point", "coordinates": [2.25, 48]}, "properties": {"kind": "warehouse", "id": "W-1", "authorizedProductTypes": ["BLOOD", "PLASMA"], "isColdStorageCapable": true}}
 ]}`
@@ -38,14 +39,14 @@ const placesJSON = `{"type": "FeatureCollection", "features": [
 // F-API-05: the three formats say the same, whatever the file is called.
 func TestDepots_AreTheSameInEveryFormat(t *testing.T) {
 	depots := []domain.Depot{
-		{ID: "D-1", Name: "Nord", Position: domain.Position{Lat: 48.5, Lon: -2}, Capacity: 20, ChargingSlots: 10},
+		{ID: "D-1", Name: "Nord", Position: domain.Position{Lat: 48.5, Lon: -2}, Capacity: 20, ChargingSlots: 10, Group: "left bank"},
 		{ID: "D-2", Position: domain.Position{Lat: 1, Lon: 2}},
 	}
 	warehouses := []domain.Warehouse{{ID: "W-1", Position: domain.Position{Lat: 48, Lon: 2.25}, ProductTypes: []string{"BLOOD", "PLASMA"}, ColdStorage: true}}
 	for _, c := range []struct{ name, depots, warehouses string }{
 		{"a.yaml", depotsYAML, depotsYAML},
 		{"a.geojson", placesJSON, placesJSON},
-		{"a.csv", "\ufeffid,name,lat,lon,capacity,chargingSlots\nD-1,Nord,48.5,-2,20,10\nD-2,,1,2,,\n",
+		{"a.csv", "\ufeffid,name,lat,lon,capacity,chargingSlots,group\nD-1,Nord,48.5,-2,20,10,left bank\nD-2,,1,2,,,\n",
 			"id,lat,lon,authorizedProductTypes,isColdStorageCapable\nW-1,48,2.25,BLOOD; PLASMA,true\n"},
 	} {
 		for _, name := range []string{c.name, "-", "places.txt"} {
@@ -112,7 +113,7 @@ hospitals: []
 			"d.yaml: line 12: is not a depot; give id and position",
 			`d.yaml: line 13: "hospitals" is not a list of the fleet; give depots, warehouses, droneTypes, drones or webhooks`,
 			"d.yaml: line 3: id is missing", "d.yaml: line 4: position.lat is 91; give -90 to 90 degrees", "d.yaml: line 4: position.lon is east",
-			`d.yaml: line 6: "capcity" is not a field; the fields are id, name, position, capacity, chargingSlots; did you mean capacity?`,
+			`d.yaml: line 6: "capcity" is not a field; the fields are id, name, position, capacity, chargingSlots, group; did you mean capacity?`,
 			"d.yaml: line 5: id is 7; give a text", "d.yaml: line 7: position.lon is missing",
 			`d.yaml: line 8: id "a/b" contains "/"`, "d.yaml: line 11: position is 3; give lat and lon", "d.yaml: line 9: capacity is -1; give a whole number",
 			"d.yaml: line 10: chargingSlots is 1.5; give a whole number",
@@ -153,7 +154,7 @@ hospitals: []
 			"position.lat is 48,5; give -90 to 90 degrees, with a point for decimals and nothing between thousands",
 			"capacity is 1,000; give a whole number, 0 to 1000000, with a point for decimals",
 		}},
-		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 2}, x: 1, ID2: 2}\n", []string{`"ID2" is not a field; the fields are id, name, position, capacity, chargingSlots`, `"x" is not a field; the fields are id, name, position, capacity, chargingSlots`}},
+		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 2}, x: 1, ID2: 2}\n", []string{`"ID2" is not a field; the fields are id, name, position, capacity, chargingSlots, group`, `"x" is not a field; the fields are id, name, position, capacity, chargingSlots, group`}},
 		{"d.json", `{`, []string{"d.json: line 1, byte offset 1: not JSON: unexpected EOF"}},
 	} {
 		got, err := placefile.Depots(c.file, []byte(c.text))
@@ -163,7 +164,7 @@ hospitals: []
 			continue
 		}
 		for i, want := range c.want {
-			if strings.HasSuffix(want, "chargingSlots") && !strings.HasSuffix(problems[i].String(), want) {
+			if strings.HasSuffix(want, ", group") && !strings.HasSuffix(problems[i].String(), want) {
 				t.Errorf("%q: problem %q, want no guess", c.text, problems[i])
 			}
 			if !strings.Contains(problems[i].String(), want) {

@@ -74,22 +74,22 @@ const maxNameBytes = 200
 const maxCount = 1_000_000
 
 var (
-	depotFields     = []string{"id", "name", "position", "capacity", "chargingSlots"}
+	depotFields     = []string{"id", "name", "position", "capacity", "chargingSlots", "group"}
 	warehouseFields = []string{"id", "name", "position", "authorizedProductTypes", "isColdStorageCapable"}
 )
 
 func (r *reader) depot(rec record) domain.Depot {
 	r.known(rec, depotFields)
 	return domain.Depot{
-		ID: domain.DepotID(r.id(rec)), Name: r.name(rec), Position: r.position(rec),
-		Capacity: r.count(rec, "capacity", 0), ChargingSlots: r.count(rec, "chargingSlots", 1),
+		ID: domain.DepotID(r.id(rec)), Name: r.labelled(rec, "name"), Position: r.position(rec),
+		Capacity: r.count(rec, "capacity", 0), ChargingSlots: r.count(rec, "chargingSlots", 1), Group: r.labelled(rec, "group"),
 	}
 }
 
 func (r *reader) warehouse(rec record) domain.Warehouse {
 	r.known(rec, warehouseFields)
 	return domain.Warehouse{
-		ID: domain.WarehouseID(r.id(rec)), Name: r.name(rec), Position: r.position(rec),
+		ID: domain.WarehouseID(r.id(rec)), Name: r.labelled(rec, "name"), Position: r.position(rec),
 		ProductTypes: r.products(rec), ColdStorage: r.flag(rec, "isColdStorageCapable"),
 	}
 }
@@ -125,10 +125,10 @@ func (r *reader) id(rec record) string {
 	return id
 }
 
-func (r *reader) name(rec record) string {
-	name := r.string(rec, "name")
-	r.label(rec.fields["name"].where, "name", name)
-	return name
+func (r *reader) labelled(rec record, field string) string {
+	text := r.string(rec, field)
+	r.label(rec.fields[field].where, field, text)
+	return text
 }
 
 // string reads a text; empty if it is left out.

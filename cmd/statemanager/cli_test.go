@@ -316,7 +316,7 @@ func TestCommands_ReadPlacesAsTheyAreMeant(t *testing.T) {
 		{1, "excel.csv", "\ufeffid;lat;lon\r\nD;48,5;2,35\r\n", `the columns are separated by ";"; save the table with commas between columns and points in decimals`},
 		{1, "crs.geojson", point("D", "[48.86, 2.35]", `, "crs": {"type": "name", "properties": {"name": "EPSG:4326"}}`), "give coordinates as WGS 84 longitude, latitude (RFC 7946)"},
 		{1, "nfd.yaml", "depots:\n- {id: \"D-e\u0301\", position: {lat: 48.86, lon: 2.35}}\n", `not in Unicode normal form NFC; give "D-é"`},
-		{1, "guess.yaml", "depots:\n- {id: D, xy: 1, position: {lat: 48.86, lon: 2.35}}\n", "the fields are id, name, position, capacity, chargingSlots\n"},
+		{1, "guess.yaml", "depots:\n- {id: D, xy: 1, position: {lat: 48.86, lon: 2.35}}\n", "the fields are id, name, position, capacity, chargingSlots, group\n"},
 		{0, "mark.geojson", "\ufeff" + point("D", "[2.35, 48.86]", ""), "depot D: new\n  position: none -> 48.860000,2.350000\n1 would change"},
 		{0, "mark", "\ufeff" + point("D", "[2.35, 48.86]", ""), "depot D: new"},
 		{0, "swapped.csv", "id,lat,lon\nA,48.86,2.35\nB,48.85,2.36\nC,2.34,48.87\n", "depot C: new\n  position: none -> 2.340000,48.870000\n  warning: position is"},

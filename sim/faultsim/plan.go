@@ -44,6 +44,7 @@ const (
 	faultDroneBattery     = "drone battery"
 	faultGround           = "operator grounds a drone"
 	faultRecall           = "operator recalls a mission"
+	faultMoveBorder       = "operator moves a border of areas"
 	faultPin              = "operator pins an order or forbids a drone"
 	faultPoison           = "poison"
 	faultForgedDecisions  = "forged decisions"

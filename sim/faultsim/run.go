@@ -53,7 +53,7 @@ type Config struct {
 	// OrdersPerDrone is the mean number of orders per simulated minute and drone. The
 	// default is more than the drones can deliver.
 	OrdersPerDrone float64
-	// Depots share the drones, each an area of its own; default 1, at most 2.
+	// Depots share the drones, each an area of its own until its border moves; default 1, at most 2.
 	Depots int
 	// RequireSender has the State Managers refuse messages of other senders.
 	RequireSender bool
@@ -313,7 +313,7 @@ func (sim *simulation) optimize(ctx context.Context, i int, c *connections, cloc
 	}
 	store := firestoretx.New(c.Firestore, firestoretx.Config{Now: clock.Now})
 	runner := dispatch.NewRunner(store, locks, counted, uuid.NewString, clock,
-		dispatch.Config{Interval: sim.cfg.Interval, SolveLimit: 20 * time.Millisecond, Strategy: solver.Greedy, Seed: sim.cfg.Seed, Holder: "faultsim"}, sim.cfg.Log, c.Meter)
+		dispatch.Config{AreaRadius: areaRadius, Interval: sim.cfg.Interval, SolveLimit: 20 * time.Millisecond, Strategy: solver.Greedy, Seed: sim.cfg.Seed, Holder: "faultsim"}, sim.cfg.Log, c.Meter)
 	err = runner.Run(ctx)
 	publisher.Stop()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -560,6 +560,10 @@ func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
 			}
 			return second(o.RecallMission(ctx, active[s.target%len(active)].ID, s.what))
 		})
+	case faultMoveBorder:
+		sim.moveBorder(ctx, false)
+		last()
+		sim.moveBorder(ctx, true)
 	case faultPin:
 		sim.pin(ctx, s, drone)
 	case faultForgedDecisions:
@@ -641,7 +645,7 @@ func (sim *simulation) watch(ctx context.Context) {
 		}
 		sim.mu.Unlock()
 		if len(sim.depots) > 1 {
-			if r, err := readAreas(ctx, sim.store, product, sim.depots); err == nil {
+			if r, err := readAreas(ctx, sim.store, product, sim.depots, areaRadius); err == nil {
 				sim.mu.Lock()
 				sim.readings = append(sim.readings, r)
 				sim.mu.Unlock()

@@ -228,7 +228,7 @@ func (s *story) handOver(from, to domain.DepotID, fence string, want policy.Reas
 // readAreas takes a sample of what the areas' cycles read.
 func (s *story) readAreas() {
 	s.op = "cycle"
-	reading, err := readAreas(s.t.Context(), s.store, s.product, []domain.Depot{west, east})
+	reading, err := readAreas(s.t.Context(), s.store, s.product, []domain.Depot{west, east}, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
