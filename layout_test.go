@@ -75,6 +75,7 @@ var restrictions = []struct {
 	{"adapters/mqttlink", []string{"domain", "adapters/dronelink", "adapters/wire", "internal/meter", "internal/restart"}},
 	{"app/apikeys", []string{"domain", "adapters/firestoretx"}},
 	{"app/gateway", []string{"domain", "adapters/dronelink", "adapters/pubsubio", "adapters/wire", "app/apikeys", "internal/identity", "internal/meter", "internal/restart"}},
+	{"app/history", []string{"domain", "lock", "adapters/firestoretx", "adapters/pubsubio", "adapters/wire", "internal/meter"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},
 	{"app/learning", []string{"domain", "policy"}},
 	{"app/live", []string{"domain", "policy", "lock", "solver", "adapters", "app/learning", "app/planner", "internal/meter", "internal/restart"}},

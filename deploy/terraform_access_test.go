@@ -43,6 +43,11 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 	}
 	grant(account("statemanager"), publish, pubsubio.TopicMissions)
 	grant(account("optimizer"), publish, pubsubio.TopicDecisions)
+	if _, history := way["history"]; history {
+		for _, table := range pubsubio.HistoryTables {
+			grant(account("statemanager"), publish, pubsubio.HistoryTopic(table))
+		}
+	}
 	// F-SND-04
 	for _, m := range append(members("drone_publishers"), account("gateway")) {
 		grant(m, publish, pubsubio.TopicTelemetry)
@@ -169,6 +174,7 @@ func grants(p *tfmodule.Plan, publish, consume string) []string {
 
 // knownGrants are those on single services, jobs, secrets and accounts.
 var knownGrants = []string{
+	"google_bigquery_dataset_iam_member roles/bigquery.dataEditor", // to Pub/Sub's own account; see checkHistory
 	"google_cloud_run_v2_service_iam_member roles/run.invoker",
 	"google_cloud_run_v2_job_iam_member roles/run.invoker",
 	"google_secret_manager_secret_iam_member roles/secretmanager.secretAccessor",

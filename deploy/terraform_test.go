@@ -143,6 +143,11 @@ func textList(items ...string) cty.Value {
 	return cty.ListVal(values)
 }
 
+// bigquery is a value of variable history.
+func bigquery(project, location string, days float64) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{"project_number": cty.StringVal(project), "location": cty.StringVal(location), "days": cty.NumberFloatVal(days)})
+}
+
 // ways are the ways to deploy that the module offers.
 var ways = map[string]map[string]cty.Value{
 	"Cloud Run":                 settings(nil),
@@ -167,6 +172,7 @@ var ways = map[string]map[string]cty.Value{
 	}),
 	"Cloud Run, large fleet":      settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8), "require_sender": cty.True, "webhook_key_secret": cty.StringVal("webhook-key")}),
 	"Cloud Run, years of records": settings(map[string]cty.Value{"telemetry_archive": cty.StringVal("archive-1.fleet.telemetry"), "retention": cty.StringVal("events=30y,decisions=30y,orders=1y,cycles=30d")}),
+	"Cloud Run, history":          settings(map[string]cty.Value{"history": bigquery("123456789012", "europe-west9", 30)}),
 	"Cloud Run, Enterprise":       settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
 	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
 		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
@@ -214,6 +220,8 @@ func computed(kind string, config map[string]cty.Value) map[string]cty.Value {
 		return map[string]cty.Value{"uri": format("https://%s.run.example", text("name"))}
 	case "google_cloud_run_v2_job":
 		return map[string]cty.Value{"id": format("projects/%s/locations/%s/jobs/%s", testProject, text("location"), text("name"))}
+	case "google_bigquery_dataset", "google_bigquery_table", "google_bigquery_routine":
+		return map[string]cty.Value{"id": cty.StringVal(kind)}
 	case "google_secret_manager_secret":
 		return map[string]cty.Value{"id": format("projects/%s/secrets/%s", testProject, text("secret_id"))}
 	case "google_secret_manager_secret_version":
@@ -244,12 +252,13 @@ func problems(files tfmodule.Files, way map[string]cty.Value, w *world) []string
 		return []string{err.Error()}
 	}
 	list := w.schema.Check(p)
-	list = append(list, checkTopics(p, w)...)
+	list = append(list, checkTopics(p, way, w)...)
 	list = append(list, checkSubscriptions(p, w)...)
 	list = append(list, checkFirestore(p, way, w, files)...)
 	list = append(list, checkAccess(p, way)...)
 	list = append(list, checkCloudRun(p, way, w)...)
 	list = append(list, checkReaders(p)...)
+	list = append(list, checkHistory(p, way, files)...)
 	list = append(list, checkMonitoring(p, w)...)
 	return list
 }
@@ -324,6 +333,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"operators":             {textSet("allUsers")},
 		"auditors":              {textSet("allUsers"), textSet("ann@example.com")},
 		"telemetry_archive":     {cty.StringVal("telemetry"), cty.StringVal("p.d"), cty.StringVal("p:d.t")},
+		"history":               {bigquery("fleet", "EU", 30), bigquery("1", "eu", 30), bigquery("1", "EU", 0.5)},
 		"retention":             {cty.StringVal("events"), cty.StringVal("events=30"), cty.StringVal("events=30h"), cty.StringVal("events=30y;cycles=9d")},
 		"mission_subscriptions": {textSet("telemetry-statemanager"), textSet("missions-"), textSet("missions-a b")},
 		"alert_emails":          {textSet("on-call")},

@@ -27,6 +27,8 @@ const (
 	controlNoDepot = controlEscape + "none"
 	// controlWebhooks says up to when events were read for webhooks. No depot's id is escaped to it.
 	controlWebhooks = controlEscape + "webhooks"
+	// controlHistory likewise says up to when the history has everything.
+	controlHistory = controlEscape + "history"
 	// controlEscape stands before the ids of depots that are also the id of another document here.
 	controlEscape = "~"
 
@@ -52,7 +54,7 @@ func controlID(depot domain.DepotID) string {
 // controlDepot is the depot whose document has the id; false if it is no depot's.
 func controlDepot(id string) (domain.DepotID, bool) {
 	switch id {
-	case controlDecisions, controlClock, controlWebhooks:
+	case controlDecisions, controlClock, controlWebhooks, controlHistory:
 		return "", false
 	case controlNoDepot:
 		return "", true

@@ -23,6 +23,21 @@ const (
 	TopicLinks = "links"
 )
 
+// The tables of the history.
+const (
+	HistoryEvents    = "events"
+	HistoryOrders    = "orders"
+	HistoryMissions  = "missions"
+	HistoryDecisions = "decisions"
+	HistoryRefusals  = "refusals"
+)
+
+// HistoryTables lists them.
+var HistoryTables = []string{HistoryEvents, HistoryOrders, HistoryMissions, HistoryDecisions, HistoryRefusals}
+
+// HistoryTopic is where the rows of a table go.
+func HistoryTopic(table string) string { return "history-" + table }
+
 // InboundTopics are those the State Manager consumes.
 var InboundTopics = []string{TopicTelemetry, TopicOrders, TopicDecisions, TopicLinks}
 
@@ -43,11 +58,8 @@ func Ensure(ctx context.Context, c *pubsub.Client) error {
 	for _, t := range InboundTopics {
 		topics = append(topics, t, DeadLetterTopic(t))
 	}
-	for _, t := range append(topics, TopicMissions) {
-		_, err := c.TopicAdminClient.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(c, t)})
-		if err != nil && status.Code(err) != codes.AlreadyExists {
-			return fmt.Errorf("create topic %s: %w", t, err)
-		}
+	if err := ensureTopics(ctx, c, append(topics, TopicMissions)); err != nil {
+		return err
 	}
 	for _, t := range InboundTopics {
 		if err := EnsureSubscription(ctx, c, Subscription(t), t, true); err != nil {
@@ -55,6 +67,26 @@ func Ensure(ctx context.Context, c *pubsub.Client) error {
 		}
 		if err := ensureReview(ctx, c, t); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// EnsureHistory creates the topics of the history that do not exist. Their subscriptions write to
+// BigQuery, and Terraform makes them.
+func EnsureHistory(ctx context.Context, c *pubsub.Client) error {
+	var topics []string
+	for _, table := range HistoryTables {
+		topics = append(topics, HistoryTopic(table))
+	}
+	return ensureTopics(ctx, c, topics)
+}
+
+func ensureTopics(ctx context.Context, c *pubsub.Client, topics []string) error {
+	for _, t := range topics {
+		_, err := c.TopicAdminClient.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(c, t)})
+		if err != nil && status.Code(err) != codes.AlreadyExists {
+			return fmt.Errorf("create topic %s: %w", t, err)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/history"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/app/ordering"
 	"github.com/dronefleet/dronefleet/app/webhooks"
@@ -51,6 +52,8 @@ type Config struct {
 	CycleInterval time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
+	// History publishes what has happened for BigQuery; see app/history.
+	History bool
 	// Retention is how long new documents are kept; see firestoretx.Config.
 	Retention domain.Retention
 	// Limits are those of the policies; a field that is zero stands for the contract's value.
@@ -82,8 +85,11 @@ type Manager struct {
 	// RequireSender says that orders need a requester; see Config.Worker.
 	RequireSender bool
 
-	worker   *pubsubio.Worker
-	outbox   *pubsubio.Outbox
+	worker *pubsubio.Worker
+	outbox *pubsubio.Outbox
+
+	publisher *pubsubio.Publisher
+
 	clock    *simclock.Clock
 	cfg      Config
 	measured atomic.Pointer[measurement] // the last one of the clock; nil: none yet
@@ -141,6 +147,9 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		m.Operator.Patience = 0
 	}
 	publisher := pubsubio.NewPublisher(c.PubSub) // whoever publishes waits for the answer, so nothing is left to stop
+	if m.publisher = publisher; cfg.History {
+		c.Meter.Lock(meter.LockHistory)
+	}
 	m.outbox = pubsubio.NewOutbox(m.Store, publisher, cfg.Format, log, c.Meter)
 	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, publisher, cfg.Worker, log, c.Meter)
 	return m, nil
@@ -196,6 +205,9 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	work.Go(func() { m.nameMisplacedStops(ctx) })
 	work.Go(func() { m.sendToWebhooks(ctx) })
 	work.Go(func() { clockwatch.Watch(ctx, m.Locks, m.Meter, m.Log, m.noteClock) })
+	if m.cfg.History {
+		work.Go(func() { m.publishHistory(ctx) })
+	}
 	if m.cfg.CycleInterval > 0 {
 		work.Go(func() { m.watchDepots(ctx) })
 	}
@@ -212,6 +224,13 @@ func (m *Manager) sendToWebhooks(ctx context.Context) {
 	webhooks.New(webhooks.Config{
 		Store: m.Store, Locks: m.Locks, LockOptions: m.clock.LockOptions(15 * time.Second), Meter: m.Meter,
 		Client: webhooks.NewClient(m.cfg.WebhookNetworks), Log: m.Log,
+	}).Run(ctx)
+}
+
+// publishHistory publishes what has happened while no other manager does.
+func (m *Manager) publishHistory(ctx context.Context) {
+	history.New(history.Config{
+		Store: m.Store, Locks: m.Locks, LockOptions: m.clock.LockOptions(15 * time.Second), Publisher: m.publisher, Meter: m.Meter, Log: m.Log,
 	}).Run(ctx)
 }
 
@@ -234,7 +253,7 @@ func (m *Manager) Outages() []error { return m.worker.Outages() }
 const SweeperKey = "statemanager:sweeper"
 
 // LockKeys are the keys of the managers' locks. They are not secret.
-var LockKeys = []string{SweeperKey, webhooks.LockKey}
+var LockKeys = []string{SweeperKey, webhooks.LockKey, history.LockKey}
 
 // outboxGrace is how long the sweeper leaves a new mission's command to its assigner.
 const outboxGrace = 5 * time.Second

@@ -31,6 +31,7 @@ type serveCommand struct {
 	TelemetryCoalesce  time.Duration      `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
 	MaxOutstanding     int                `help:"Most telemetry messages to hold in memory." default:"40000" check:"min 1 max 10000000"`
 	EventShards        int                `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
+	History            bool               `help:"Publish events, decisions, refused messages, and orders and missions that have ended, for BigQuery. See docs/history.md."`
 	TurnTime           time.Duration      `help:"Reject amendments that turn a drone away from a stop that it reaches within this time. The optimizers' --turn-time must not be less." default:"30s" check:"min 1s max 10m"`
 	StopTolerance      float64            `help:"How many metres a stop of a decision may be from its order's address, its warehouse, or a depot." default:"10" check:"min 0 max 75"`
 	UnregisteredDrones string             `help:"What to do with drones that report and that nobody has registered: refuse missions for them, or plan them as registered ones. Give the optimizers the same." default:"refuse" enum:"refuse,plan"`
@@ -92,6 +93,11 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		if err := pubsubio.Ensure(ctx, clients.PubSub); err != nil {
 			return err
 		}
+		if c.History {
+			if err := pubsubio.EnsureHistory(ctx, clients.PubSub); err != nil {
+				return err
+			}
+		}
 	}
 	tracing, stopWatch, err := c.Watch(ctx, "statemanager", clients.Meter, log)
 	if err != nil {
@@ -100,7 +106,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer stopWatch(exporting)
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Tracing: tracing,
-		Worker: c.worker(clock), EventShards: c.EventShards, Retention: c.Retention, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
+		Worker: c.worker(clock), EventShards: c.EventShards, History: c.History, Retention: c.Retention, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
 		PlanUnregistered: c.UnregisteredDrones == "plan",
 		// A tolerance of 0 would stand for the default.
 		Limits: policy.Limits{TurnTime: c.TurnTime, StopToleranceMetres: max(c.StopTolerance, 1e-6)}, CycleInterval: c.CycleInterval,

@@ -73,7 +73,8 @@ locals {
     var.sign_in == null || try(var.sign_in.client_secret, "") == "" ? {} : { DRONEFLEET_OIDC_CLIENT_SECRET = var.sign_in.client_secret },
     var.webhook_key_secret == "" ? {} : { DRONEFLEET_WEBHOOK_KEY = var.webhook_key_secret },
   )
-  shard_environment = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
+  history_environment = var.history == null ? {} : { DRONEFLEET_HISTORY = "true" }
+  shard_environment   = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
 
   sender_environment = var.require_sender ? { DRONEFLEET_REQUIRE_SENDER = "true" } : {}
   # A job plans at best once a minute. Three times this is how long the alert on its
@@ -124,7 +125,7 @@ locals {
       statemanager = {
         image  = var.statemanager_image
         args   = ["serve"]
-        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_METRICS_ACCESS = "local", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.sender_environment, local.watch_environment)
+        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_METRICS_ACCESS = "local", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.history_environment, local.sender_environment, local.watch_environment)
         secret = merge(local.secret_environment, local.own_secrets)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max

@@ -12,6 +12,7 @@ locals {
       "monitoring.googleapis.com",
       "pubsub.googleapis.com",
     ]),
+    var.history == null ? toset([]) : toset(["bigquery.googleapis.com"]),
     var.runtime == "cloud_run" ? toset(["run.googleapis.com"]) : toset([]),
     var.runtime == "cloud_run" && var.optimizer_mode == "job" ? toset(["cloudscheduler.googleapis.com"]) : toset([]),
     var.otlp_headers_secret != "" || length(local.scraped) > 0 ? toset(["secretmanager.googleapis.com"]) : toset([]),

@@ -83,6 +83,27 @@ variable "telemetry_archive" {
   }
 }
 
+variable "history" {
+  description = "Write reports, events, decisions, and orders and missions that have ended to BigQuery, see docs/history.md: the number of this project, the location of the dataset, and how many days rows are kept. null writes none."
+  type        = object({ project_number = string, location = string, days = optional(number, 400) })
+  default     = null
+
+  validation {
+    condition     = var.history == null || can(regex("^[0-9]+$", var.history.project_number))
+    error_message = "history.project_number is not a number; \"gcloud projects describe PROJECT\" shows it."
+  }
+
+  validation {
+    condition     = var.history == null || can(regex("^([a-z]+-[a-z]+[0-9]+|EU|US)$", var.history.location))
+    error_message = "history.location is neither a region, such as europe-west9, nor EU or US."
+  }
+
+  validation {
+    condition     = var.history == null || try(var.history.days >= 1 && floor(var.history.days) == var.history.days, false)
+    error_message = "history.days is not a whole number of at least 1."
+  }
+}
+
 variable "protect" {
   description = "Refuse to delete the database and the State Manager's service. Turn it off, apply, and only then destroy."
   type        = bool

@@ -83,6 +83,10 @@ var (
 		"Attempts to send a message to a webhook, by outcome (delivered, failed: it is sent again, dead_letter: given up).", "outcome")
 	webhookOldestSeconds = describe("webhook_oldest_seconds", gauge,
 		"Seconds that the oldest message to a webhook has waited since its event; 0 if none waits. Only the process that sends has it.", "webhook")
+	historyBehindSeconds = describe("history_behind_seconds", gauge,
+		"Seconds that the history is behind beyond its usual delay. Only the process that publishes it has it.")
+	historyRowsTotal = describe("history_rows_total", counter,
+		"Rows published for the history, by table.", "table")
 	liveReportsTotal = describe("live_reports_total", counter,
 		"Reports of drones that Pub/Sub delivered to the live feed, once more than to the State Managers.")
 	liveReportsBytesTotal = describe("live_reports_bytes_total", counter,

@@ -11,6 +11,7 @@ const (
 	LockCycle    = "cycle"    // one solve cycle at a time per depot
 	LockSweeper  = "sweeper"  // one sweep at a time
 	LockWebhooks = "webhooks" // one process at a time sends to webhooks
+	LockHistory  = "history"  // one process at a time publishes the history
 )
 
 // Lock is one lock, or the locks of one purpose, as seen from this process.

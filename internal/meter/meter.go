@@ -41,6 +41,7 @@ type Meter struct {
 	LiveReports       Counter // reports that the live feed received
 	LiveReportsBytes  Counter // bytes of their messages
 	ClockOffset       Offset  // Firestore's time minus the local one
+	HistoryBehind     Offset  // how far the history is behind, in the process that publishes it
 	MQTT              MQTT    // of a gateway's broker
 	Link              Link    // of a gateway's own connections
 
@@ -57,6 +58,7 @@ type Meter struct {
 	limited    map[string]*Counter // HTTP requests over a limit, by budget
 	idle       map[string]float64  // depots that were ever without cycles: 1 while they are
 
+	historyRows     map[string]*Counter  // by table
 	webhookAttempts map[string]*Counter  // by outcome
 	webhooksWaiting map[string]time.Time // since when the oldest message waits, by webhook
 }
@@ -78,6 +80,7 @@ func New() *Meter {
 		limited:    map[string]*Counter{},
 		idle:       map[string]float64{},
 
+		historyRows:     map[string]*Counter{},
 		webhookAttempts: map[string]*Counter{},
 	}
 }
@@ -116,6 +119,9 @@ var budgets = []string{"reads", "commands", "streams"}
 
 // Limited counts the HTTP requests that were over a limit of a budget.
 func (m *Meter) Limited(budget string) *Counter { return entry(m, m.limited, budget) }
+
+// HistoryRows counts the rows of a table that were published for the history.
+func (m *Meter) HistoryRows(table string) *Counter { return entry(m, m.historyRows, table) }
 
 // Outcomes of an attempt to send a message to a webhook.
 const (

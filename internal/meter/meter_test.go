@@ -34,6 +34,8 @@ func busy() *Meter {
 	m.Cycles.SetUnserved("D2", map[string]int64{"CRITICAL": 1})
 	m.SetIdleDepots([]string{"D1"})
 	m.SetWebhooksWaiting(map[string]time.Time{"W1": time.Now()})
+	m.HistoryRows("events").Inc()
+	m.HistoryBehind.Set(time.Second)
 	m.ClockOffset.Set(-5 * time.Millisecond)
 	m.Fleet.ExpectDeliveries("CRITICAL")
 	m.Fleet.Delivered("CRITICAL", true, 20*time.Minute)

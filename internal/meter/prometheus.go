@@ -70,6 +70,12 @@ func (m *Meter) collectMessages(c collector) {
 	c.count(refusalsTotal, m.RefusalsLost.Value(), "lost")
 	c.count(liveReportsTotal, m.LiveReports.Value())
 	c.count(liveReportsBytesTotal, m.LiveReportsBytes.Value())
+	for table, n := range load(m, m.historyRows) {
+		c.count(historyRowsTotal, n, table)
+	}
+	if behind, publishes := m.HistoryBehind.Last(); publishes {
+		c.value(historyBehindSeconds, behind.Seconds())
+	}
 	for _, budget := range budgets {
 		c.count(httpLimitedTotal, m.Limited(budget).Value(), budget)
 	}

@@ -78,6 +78,8 @@ func startFleet(t *testing.T, watch watcher, traceTelemetry float64) *fleet {
 	}
 	f.product.Meter.SetIdleDepots([]string{"DEPOT-1"})                        // its cycles never pause for long enough here
 	f.product.Meter.SetWebhooksWaiting(map[string]time.Time{"W": time.Now()}) // it has no webhooks
+	f.product.Meter.HistoryRows("events").Inc()                               // nor a history
+	f.product.Meter.HistoryBehind.Set(0)
 	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, dispatch.PublishDecisions(f.inside, wire.Protobuf), uuid.NewString, simclock.Real(),
 		dispatch.Config{Iterations: 100, Immediate: true, Tracing: tracing}, emutest.Log(t), f.product.Meter)
 	ctx, cancel := context.WithCancel(context.Background())
