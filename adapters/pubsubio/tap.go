@@ -3,6 +3,7 @@ package pubsubio
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -24,6 +25,8 @@ const (
 	tapBatch = 1000
 	// tapPause gathers reports: each call costs more than a report does.
 	tapPause = 100 * time.Millisecond
+	// tapHelpers bounds the calls beside the first one. Each waits for Pub/Sub most of its time.
+	tapHelpers = 7
 )
 
 // TapError says that the subscription of a Tap cannot be created.
@@ -42,6 +45,9 @@ func (e *TapError) Unwrap() error { return e.Err }
 // the State Managers miss no message. It skips reports that cannot be decoded. It calls
 // ready once reports can arrive, and counts in m what Pub/Sub delivers. It never returns
 // nil; a *TapError says that this account cannot create subscriptions.
+//
+// While reports wait, it receives several batches at once and calls seen concurrently. One drone's
+// reports then come in any order.
 func Tap(ctx context.Context, c *pubsub.Client, m *meter.Meter, id string, ready func(), seen func([]domain.Telemetry)) error {
 	err := CreateTemporary(ctx, c, TapPrefix+id, TopicTelemetry)
 	switch code := status.Code(err); {
@@ -56,6 +62,19 @@ func Tap(ctx context.Context, c *pubsub.Client, m *meter.Meter, id string, ready
 	defer func() { _ = DeleteTemporary(ctx, c, TapPrefix+id) }() // it expires by itself if this fails
 	name := subscriptionName(c, TapPrefix+id)
 	ready()
+	ctx, stop := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait() // before the subscription is deleted
+	defer stop()
+	free := make(chan struct{}, tapHelpers)
+	help := func() {
+		defer func() { <-free }()
+		for {
+			if full, err := tapOnce(ctx, c, m, name, seen); err != nil || !full {
+				return // the first call meets the same error
+			}
+		}
+	}
 	for {
 		full, err := tapOnce(ctx, c, m, name, seen)
 		switch {
@@ -64,6 +83,11 @@ func Tap(ctx context.Context, c *pubsub.Client, m *meter.Meter, id string, ready
 		case err != nil:
 			return fmt.Errorf("subscription %s: %w", TapPrefix+id, err)
 		case full:
+			select {
+			case free <- struct{}{}:
+				helpers.Go(help)
+			default:
+			}
 			continue
 		}
 		select {

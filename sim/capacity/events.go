@@ -471,30 +471,39 @@ func (s *simulation) poisson(mean float64) int {
 	return n
 }
 
-// timeFeed simulates the live feed of one process, which pulls the reports of the whole fleet.
+// timeFeed simulates the live feed of one process, which pulls the reports of the whole fleet: in several
+// calls side by side while reports wait, but one processor decodes them all.
 func timeFeed(f Fleet, p Platform, t *Timing) {
 	const lasts = 60.0
 	s := newSimulation(f, 4)
 	rate := float64(f.Drones) * f.Hz
 	var seen []float64
-	taken := 0.0
-	var pull func()
-	pull = func() {
-		waiting := rate*s.now - taken
-		n := min(waiting, tapBatch)
+	taken, decoded, calls := 0.0, 0.0, 1 // decoded: until when the processor is busy
+	var pull func(first bool)
+	pull = func(first bool) {
+		n := min(rate*s.now-taken, tapBatch)
 		oldest := taken / rate
-		took := p.Pull.draw(s.random) + n*p.PerReport
-		s.at(s.now+took, func() {
-			taken += n
-			seen = append(seen, s.now-oldest)
-			next := s.now + p.Pull.draw(s.random)/2 // the acknowledgement
-			if n < tapBatch/2 {
-				next += tapPause.Seconds()
-			}
-			s.at(next, pull)
+		taken += n
+		s.at(s.now+p.Pull.draw(s.random), func() {
+			decoded = max(decoded, s.now) + n*p.PerReport
+			s.at(decoded, func() {
+				seen = append(seen, s.now-oldest)
+				acked, full := s.now+p.Pull.draw(s.random)/2, n >= tapBatch/2
+				switch {
+				case !full && !first:
+					calls--
+					return
+				case !full:
+					acked += tapPause.Seconds()
+				case first && calls < tapCalls:
+					calls++
+					s.at(acked, func() { pull(false) })
+				}
+				s.at(acked, func() { pull(first) })
+			})
 		})
 	}
-	s.at(0, pull)
+	s.at(0, func() { pull(true) })
 	s.run(lasts)
 	t.Waits = append(t.Waits, quantiles("a position, until a viewer of the whole fleet sees it", seen, lasts))
 }
@@ -507,5 +516,5 @@ func (p Platform) FeedRate() float64 {
 	for range pulls {
 		took += p.Pull.draw(s.random)*1.5 + tapBatch*p.PerReport
 	}
-	return pulls * tapBatch / took
+	return min(tapCalls*pulls*tapBatch/took, 1/p.PerReport)
 }

@@ -138,7 +138,7 @@ func (m Model) Breaks(p Platform) []Break {
 		{"learning: one document that every optimizer writes", "it is written more than once a second", func(f Fleet) float64 {
 			return float64(f.Optimizers) / learnEvery.Seconds() / maxDocument
 		}},
-		{"live feed: pulls, one after the other", "viewers fall behind without end", func(f Fleet) float64 { return float64(f.Drones) * f.Hz / feed }},
+		{"live feed: one process decodes every report", "viewers fall behind without end", func(f Fleet) float64 { return float64(f.Drones) * f.Hz / feed }},
 		{"sweeper: one process reads every drone", "a sweep takes longer than the interval, and silence is noticed later", func(f Fleet) float64 {
 			return float64(f.Drones) * (f.Idle + 2*f.Bound + f.Open) * p.PerRead / sweepEvery.Seconds()
 		}},

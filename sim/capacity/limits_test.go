@@ -73,7 +73,7 @@ func TestBreaks_AreThoseReadInTheCode(t *testing.T) {
 	read := map[string][2]int{ // from and to, in drones
 		"learning: a page of orders in five minutes":                 {5_750, 5_770},
 		"optimizers: each runs every area, and one takes most locks": {8_000, 10_000},
-		"live feed: pulls, one after the other":                      {10_000, 20_000},
+		"live feed: one process decodes every report":                {95_000, 105_000},
 		"index: `time` of `events`":                                  {60_000, 80_000},
 		"sweeper: one process reads every drone":                     {80_000, 110_000},
 		"index: `createdAt` of `orders`":                             {700_000, 740_000},

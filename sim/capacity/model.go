@@ -33,6 +33,7 @@ const (
 	shards      = 4                     // of a State Manager on two processors
 	tapBatch    = 1000                  // reports of one pull of the live feed
 	tapPause    = 100 * time.Millisecond
+	tapCalls    = 8 // pulls side by side while reports wait
 	probeReads  = 5
 	processors  = 2 // of each process
 	// searchesAtOnce is the bound of a process that owns areas.
