@@ -14,11 +14,13 @@ import (
 // that no longer match.
 type Sight[T any] struct {
 	// Whole says that Now has every document: the first sight after a start.
-	Whole     bool
-	Now       []T
-	Gone      []string
-	Malformed []error // documents left out of Now
-	ReadTime  time.Time
+	Whole bool
+	Now   []T
+	Gone  []string
+	// Malformed are the errors of documents left out of Now, and MalformedIDs their ids.
+	Malformed    []error
+	MalformedIDs []string
+	ReadTime     time.Time
 }
 
 // follow calls seen with the documents of a query and then with each change, in commit
@@ -42,7 +44,7 @@ func follow[T any](ctx context.Context, q firestore.Query, decode func(*firestor
 			}
 			v, err := decode(c.Doc)
 			if err != nil {
-				sight.Malformed = append(sight.Malformed, err)
+				sight.Malformed, sight.MalformedIDs = append(sight.Malformed, err), append(sight.MalformedIDs, c.Doc.Ref.ID)
 				continue
 			}
 			sight.Now = append(sight.Now, v)

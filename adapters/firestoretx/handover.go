@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"cloud.google.com/go/firestore"
+
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -16,8 +18,12 @@ const handedOverAtOnce = 100
 // *policy.Rejection and no order changes. Any other error is a failure of the store; refusals then
 // covers the orders before it.
 //
+// Where depots are followed, only those of the orders' areas are read: a hand-over by an area that a
+// new depot joined in the last placesRemembered passes, and makes an order wait for another cycle.
+//
 // Cost: for every 100 orders 4 RPCs, a read for each order, each depot and the fence, and 2 writes
-// for each order. The first change of a cycle adds 1 RPC, 2 reads and 1 write.
+// for each order. With FollowPlaces 3 RPCs, and a read for each depot concerned. The first change of
+// a cycle adds 1 RPC, 2 reads and 1 write.
 func (s *Store) HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error) {
 	for part := range slices.Chunk(h.List, handedOverAtOnce) {
 		some := h
@@ -32,9 +38,10 @@ func (s *Store) HandOver(ctx context.Context, h domain.HandOvers) (refusals []er
 }
 
 func (s *Store) handOverSome(ctx context.Context, h domain.HandOvers) (refusals []error, _ error) {
+	followed := s.followed(ctx)
 	err := s.transactFenced(ctx, func(t *fencedTxn) error {
 		refusals = make([]error, len(h.List))
-		verdict, areas, err := t.readHandOvers(h)
+		verdict, areas, err := t.readHandOvers(h, followed)
 		if err != nil {
 			return err
 		}
@@ -56,26 +63,35 @@ func (s *Store) handOverSome(ctx context.Context, h domain.HandOvers) (refusals 
 }
 
 // readHandOvers reads the orders and today's areas, and judges the fence.
-func (t *fencedTxn) readHandOvers(h domain.HandOvers) (v policy.Verdict, areas []domain.Area, _ error) {
+func (t *fencedTxn) readHandOvers(h domain.HandOvers, followed *knownPlaces) (v policy.Verdict, areas []domain.Area, _ error) {
 	s := t.store
-	depots, err := readDepots(t.Documents(s.client.Collection(Depots)), "") // malformed ones are in no area
-	if err != nil {
-		return v, nil, err
+	var depots []domain.Depot
+	if followed == nil {
+		read, err := readDepots(t.Documents(s.client.Collection(Depots)), "") // malformed ones are in no area
+		if err != nil {
+			return v, nil, err
+		}
+		depots = read.known
 	}
 	var orders []domain.OrderID
 	for _, one := range h.List {
 		orders = append(orders, one.OrderID)
 	}
-	snaps, err := t.get(append(refs(s, Orders, orders), s.doc(Control, controlID(h.DepotID)))...)
+	concerned := depotsConcerned(h, followed)
+	snaps, err := t.get(slices.Concat(refs(s, Orders, orders), refs(s, Depots, concerned), []*firestore.DocumentRef{s.doc(Control, controlID(h.DepotID))})...)
 	if err != nil {
 		return v, nil, err
 	}
-	for _, snap := range snaps[:len(orders)] {
+	ofOrders, ofDepots := snaps[:len(orders)], snaps[len(orders):len(snaps)-1]
+	for _, snap := range ofOrders {
 		if err := t.addOrder(snap); err != nil {
 			return v, nil, err
 		}
 	}
-	fence, err := decodeFence(snaps[len(orders)])
+	if followed != nil {
+		depots = with(followed.depots.Items, existing(ofDepots))
+	}
+	fence, err := decodeFence(snaps[len(snaps)-1])
 	if err != nil {
 		return v, nil, err
 	}
@@ -84,5 +100,37 @@ func (t *fencedTxn) readHandOvers(h domain.HandOvers) (v policy.Verdict, areas [
 		return v, nil, err
 	}
 	v, err = s.assignment.AdmitHandOvers(state, h)
-	return v, policy.AreasOf(depots.known, h.AreaRadius), err
+	return v, policy.AreasOf(depots, h.AreaRadius), err
+}
+
+// depotsConcerned are the depots by which hand-overs are judged: those of the cycle's area, and
+// those that plan the orders before and after. Depots that are not followed are all read.
+func depotsConcerned(h domain.HandOvers, followed *knownPlaces) (ids []domain.DepotID) {
+	if followed == nil {
+		return nil
+	}
+	if area, ok := policy.AreaOf(policy.AreasOf(followed.depots.Items, h.AreaRadius), h.DepotID); ok {
+		ids = area.DepotIDs()
+	}
+	for _, one := range h.List {
+		ids = append(ids, one.From, one.To)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return slices.DeleteFunc(ids, func(id domain.DepotID) bool { return domain.CheckDocumentID(string(id)) != nil })
+}
+
+// existing are depots as they were read; nil for one that does not exist or is malformed.
+func existing(snaps []*firestore.DocumentSnapshot) map[domain.DepotID]*domain.Depot {
+	read := map[domain.DepotID]*domain.Depot{}
+	for _, snap := range snaps {
+		read[domain.DepotID(snap.Ref.ID)] = nil
+		if !snap.Exists() {
+			continue
+		}
+		if d, err := decodeDepot(snap); err == nil {
+			read[d.ID] = &d
+		}
+	}
+	return read
 }

@@ -18,7 +18,7 @@ const waitingLooked = 10
 // cycles do not count; malformed depots are not listed.
 //
 // Cost: 1 RPC and at most 10 reads if no order has waited that long; else 3 RPCs and a read
-// for each depot and each recent cycle. For each depot without such cycles 1 RPC and up to
+// for each depot and each recent cycle, 2 RPCs and no depot with FollowPlaces. For each depot without such cycles 1 RPC and up to
 // 10 reads more.
 func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.DepotID, error) {
 	old := s.client.Collection(Orders).Where("status", "==", string(domain.OrderPending)).
@@ -27,7 +27,7 @@ func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.Depot
 	if err != nil || !waits {
 		return nil, wrap(err, "orders that wait")
 	}
-	depots, err := s.Depots(ctx)
+	depots, err := s.KnownDepots(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 // take the given properties.
 func (s *Store) Setup(ctx context.Context, depots []domain.Depot, warehouses []domain.Warehouse, drones []domain.Drone) error {
 	if len(depots) > 0 {
-		defer s.depots.keep(nil)
+		defer s.places.keep(nil)
 	}
 	for _, d := range depots {
 		if _, err := s.doc(Depots, string(d.ID)).Set(ctx, depotCodec.encode(d), firestore.MergeAll); err != nil {

@@ -42,7 +42,11 @@ type SnapshotRequest struct {
 // plans belong to the first area, so each order is in one area. Malformed documents are left out,
 // but that of the requested depot is an error.
 //
-// Cost: 6 RPCs, one more for every 15 depots of the area; a read per document returned. Of
+// With FollowPlaces the other depots and the warehouses are as the listeners saw them, at most
+// placesRemembered ago; decisions and hand-overs are judged by those of their own transactions.
+//
+// Cost: 6 RPCs, one more for every 15 depots of the area; a read per document returned. With
+// FollowPlaces 5 RPCs, and of the places only a read for each depot of the area and one more. Of
 // several areas the first counts the orders: 1 RPC and a read more, and one more for every
 // 30 depots; if no depot plans some, it reads all that are PENDING. With Flights 2 RPCs
 // more if a drone flies, one more for every 10 depots instead of 30, and a read for every
@@ -61,12 +65,16 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		}
 		return err != nil
 	}
+	var followed *knownPlaces
+	if req.At.IsZero() {
+		followed = s.followed(ctx)
+	}
 	var snap domain.Snapshot
 	err := s.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		snap, malformed = domain.Snapshot{}, nil
-		depots, err := readDepots(tx.Documents(s.client.Collection(Depots)), req.Depot)
+		depots, warehouses, err := s.readPlaces(tx, req, followed)
 		if err != nil {
-			return wrap(err, "depots")
+			return err
 		}
 		areas := policy.AreasOf(depots.known, req.AreaRadius)
 		area, ok := policy.AreaOf(areas, req.Depot)
@@ -92,13 +100,9 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		if err := s.readWaiting(ctx, tx, area, area.ID() == areas[0].ID(), &snap, leaveOut); err != nil {
 			return wrap(err, "pending orders")
 		}
-		err = each(tx.Documents(s.client.Collection(Warehouses)), func(doc *firestore.DocumentSnapshot) error {
-			if w, err := warehouseCodec.decode(doc); !leaveOut(err) {
-				snap.Warehouses = append(snap.Warehouses, w)
-			}
-			return nil
-		})
-		return wrap(err, "warehouses")
+		snap.Warehouses = warehouses.Items
+		malformed = append(malformed, warehouses.Malformed...)
+		return nil
 	}, opts...)
 	for _, err := range malformed {
 		if req.OnMalformed != nil {
@@ -261,6 +265,58 @@ type depotsRead struct {
 	known    []domain.Depot
 	count    int // malformed ones included
 	readTime time.Time
+}
+
+// readPlaces reads all depots and warehouses. Where they are followed, it reads only what shows that
+// the area's depots, and the warehouses that drones fly to, are still as the listeners saw them.
+func (s *Store) readPlaces(tx *firestore.Transaction, req SnapshotRequest, followed *knownPlaces) (depots depotsRead, warehouses Listing[domain.Warehouse], err error) {
+	if followed != nil {
+		at, same, err := s.confirmPlaces(tx, req, followed)
+		if err != nil {
+			return depots, warehouses, err
+		}
+		if same {
+			known := followed.depots
+			return depotsRead{known.Items, len(known.Items) + len(known.Malformed), at}, followed.warehouses, nil
+		}
+	}
+	if depots, err = readDepots(tx.Documents(s.client.Collection(Depots)), req.Depot); err != nil {
+		return depots, warehouses, wrap(err, "depots")
+	}
+	warehouses.Items, warehouses.Malformed, err = decodeAll(tx.Documents(s.client.Collection(Warehouses)), warehouseCodec.decode)
+	return depots, warehouses, wrap(err, "warehouses")
+}
+
+// confirmPlaces reports whether the depots of the requested area are as the listener saw them, and no
+// warehouse was deleted or moved since. The latter is noted where the area's decisions read it.
+func (s *Store) confirmPlaces(tx *firestore.Transaction, req SnapshotRequest, followed *knownPlaces) (at time.Time, same bool, _ error) {
+	area, ok := policy.AreaOf(policy.AreasOf(followed.depots.Items, req.AreaRadius), req.Depot)
+	if !ok {
+		return at, false, nil
+	}
+	docs, err := tx.GetAll(append(refs(s, Depots, area.DepotIDs()), s.doc(Control, controlID(area.ID()))))
+	if err != nil {
+		return at, false, wrap(err, "depots")
+	}
+	n := len(area.Depots)
+	for i, doc := range docs[:n] {
+		if !doc.Exists() {
+			return at, false, nil
+		}
+		if d, err := decodeDepot(doc); err != nil || d != area.Depots[i] {
+			return at, false, nil
+		}
+	}
+	changed, err := decodeDeletions(docs[n])
+	if err != nil {
+		return at, false, nil // decisions report it
+	}
+	for _, deleted := range changed {
+		if deleted.After(followed.warehousesAt) {
+			return at, false, nil
+		}
+	}
+	return docs[n].ReadTime, true, nil
 }
 
 // readDepots reads all depots. A malformed one is an error only if it is needed.

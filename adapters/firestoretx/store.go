@@ -80,7 +80,7 @@ type Store struct {
 	delivered     func(context.Context, domain.Order)
 	warning       func(context.Context, domain.OrderRequest) string
 
-	depots    depotCache
+	places    placeCache
 	strangers strangerCount
 }
 

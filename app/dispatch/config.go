@@ -26,7 +26,8 @@ type Store interface {
 	Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
 	RecordCycle(ctx context.Context, c domain.Cycle) error
 	RecordQuietCycles(ctx context.Context, latest domain.Cycle, n int) error
-	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
+	KnownDepots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
+	FollowPlaces(ctx context.Context) error
 	CountDrones(ctx context.Context, depots []domain.Depot) error
 	Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
 	learning.Store
@@ -166,8 +167,8 @@ func (s timedStore) Snapshot(ctx context.Context, req firestoretx.SnapshotReques
 	return s.Store.Snapshot(ctx, req)
 }
 
-func (s timedStore) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+func (s timedStore) KnownDepots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
 	ctx, end := context.WithTimeout(ctx, s.limit)
 	defer end()
-	return s.Store.Depots(ctx)
+	return s.Store.KnownDepots(ctx)
 }

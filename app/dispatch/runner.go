@@ -12,6 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/restart"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -33,10 +34,11 @@ func (r *Runner) Run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { r.followPlaces(ctx) })
 	if r.team != nil {
-		var team sync.WaitGroup
-		team.Go(func() { r.team.run(ctx) })
-		defer team.Wait()
+		beside.Go(func() { r.team.run(ctx) })
 	}
 	running := areaLoops{runner: r, loops: map[domain.DepotID]*areaLoop{}}
 	defer running.wait()
@@ -52,7 +54,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.Chan():
 		}
-		known, err := r.store.Depots(meter.WithOperation(ctx, "cycle"))
+		known, err := r.store.KnownDepots(meter.WithOperation(ctx, "cycle"))
 		if err != nil && ctx.Err() == nil {
 			r.log.WarnContext(ctx, "depots not read; cycles of the known areas continue", slog.Any("err", err))
 		}
@@ -89,6 +91,15 @@ func (r *Runner) countDrones(ctx context.Context, known []domain.Depot, counted 
 			}
 		}
 	}
+}
+
+// followPlaces keeps the places that cycles need up to date until ctx ends.
+func (r *Runner) followPlaces(ctx context.Context) {
+	restart.Until(ctx, func() {
+		if err := r.store.FollowPlaces(meter.WithOperation(ctx, "places")); err != nil && ctx.Err() == nil {
+			r.log.WarnContext(ctx, "places not followed; cycles read them until they are", slog.Any("err", err))
+		}
+	})
 }
 
 // areasOf names the areas of the depots that this runner plans for.
@@ -168,7 +179,7 @@ var errNoDepot = errors.New("the store has no depots; add one with \"statemanage
 // Malformed depot documents are logged and skipped. The error says that no depot can be
 // read, or that one of Config.Depots does not exist.
 func (r *Runner) Areas(ctx context.Context) ([]domain.DepotID, error) {
-	depots, err := r.store.Depots(ctx)
+	depots, err := r.store.KnownDepots(ctx)
 	if err != nil {
 		return nil, err
 	}

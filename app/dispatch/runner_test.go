@@ -58,8 +58,8 @@ type told struct {
 	looked chan struct{}
 }
 
-func (s *told) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
-	listing, err := s.watched.Depots(ctx)
+func (s *told) KnownDepots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+	listing, err := s.watched.KnownDepots(ctx)
 	s.once.Do(func() { close(s.looked) })
 	return listing, err
 }
@@ -215,12 +215,12 @@ type unlisted struct {
 	listed atomic.Bool
 }
 
-func (s *unlisted) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+func (s *unlisted) KnownDepots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
 	if s.listed.Swap(true) {
 		s.failed.Add(1)
 		return firestoretx.Listing[domain.Depot]{}, errors.New("not now")
 	}
-	return s.watched.Depots(ctx)
+	return s.watched.KnownDepots(ctx)
 }
 
 // F-OPT-01: depots do not count as removed while they cannot be listed.
@@ -259,12 +259,12 @@ type silent struct {
 	listed, seen atomic.Int32
 }
 
-func (s *silent) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+func (s *silent) KnownDepots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
 	if s.listed.Add(1) == 2 {
 		<-ctx.Done()
 		return firestoretx.Listing[domain.Depot]{}, ctx.Err()
 	}
-	return s.watched.Depots(ctx)
+	return s.watched.KnownDepots(ctx)
 }
 
 func (s *silent) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {

@@ -25,6 +25,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/clockwatch"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/restart"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
@@ -200,6 +201,7 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	outbox.Go(func() { m.outbox.Run(commands, settled) })
 
 	var work sync.WaitGroup
+	work.Go(func() { m.followPlaces(ctx) })
 	work.Go(func() { m.sweep(ctx) })
 	work.Go(func() { m.takeCensus(ctx) })
 	work.Go(func() { m.nameMisplacedStops(ctx) })
@@ -217,6 +219,15 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	close(settled)
 	outbox.Wait()
 	return errors.Join(err, m.Locks.Close(everything))
+}
+
+// followPlaces keeps the depots that orders and decisions need up to date until ctx ends.
+func (m *Manager) followPlaces(ctx context.Context) {
+	restart.Until(ctx, func() {
+		if err := m.Store.FollowPlaces(meter.WithOperation(ctx, "places")); err != nil && ctx.Err() == nil {
+			m.Log.WarnContext(ctx, "places not followed; the State Manager reads them until they are", slog.Any("err", err))
+		}
+	})
 }
 
 // sendToWebhooks sends messages to webhooks while no other manager does.
