@@ -142,9 +142,6 @@ func (m Model) Breaks(p Platform) []Break {
 		{"sweeper: one process reads every drone", "a sweep takes longer than the interval, and silence is noticed later", func(f Fleet) float64 {
 			return float64(f.Drones) * (f.Idle + 2*f.Bound + f.Open) * p.PerRead / sweepEvery.Seconds()
 		}},
-		{"cycles: each reads all depots and warehouses", "they are most of what a cycle reads", func(f Fleet) float64 {
-			return float64(f.Areas) * (1 + warehousesPerArea) / (float64(f.Drones) / float64(f.Areas) * (f.Idle + 2*f.Bound + f.Open))
-		}},
 		{"commits: a batch of 250 drones", "a request is larger than 10 MiB", func(Fleet) float64 { return float64(m.largest) / maxRequest }},
 	}
 	for _, r := range m.rising(Typical(1000, 1, true), Timing{Batch: 1, Cycles: 0.1}) {

@@ -22,7 +22,7 @@ const (
 	extendEvery = 5 * time.Second  // of a lock that is held, a third of its time
 	censusEvery = 15 * time.Second // of each State Manager
 	probeEvery  = 10 * time.Second // of each State Manager
-	depotsEvery = 10 * time.Second // a State Manager that takes orders reads the depots again
+	checkEvery  = 10 * time.Second // of the followed places, by each process
 	learnEvery  = 5 * time.Minute  // of each optimizer
 	learnLimit  = 5 * time.Second
 	learnPage   = 400 // orders of one look
@@ -44,6 +44,8 @@ const (
 	// learnedBeside is the reads of a look beside the documents of drones: travel and demand, twice.
 	learnedBeside     = 4
 	warehousesPerArea = 5
+	// depotsOfCycle is a cycle's reads of its depot and of the warehouses deleted lately.
+	depotsOfCycle = 2
 )
 
 // Fleet is a fleet at work, around the clock.
@@ -97,11 +99,11 @@ type Work struct {
 	MoreChanges float64
 	// Sweeps, and the sum over them of idle drones, bound drones, open orders and depots.
 	Sweeps, SweptIdle, SweptBound, SweptOpen, SweptAreas float64
-	// Cycles, those that search, and the same sums. ReadDepots sums the fleet's depots.
-	Cycles, Searches, ReadIdle, ReadBound, ReadOpen, ReadDepots float64
-	Taken                                                       float64 // locks, for a cycle each
-	Looks, Looked                                               float64
-	Censuses, Watches, WatchedAreas, Listed, LostTries          float64
+	// Cycles, those that search, and the same sums.
+	Cycles, Searches, ReadIdle, ReadBound, ReadOpen    float64
+	Taken                                              float64 // locks, for a cycle each
+	Looks, Looked                                      float64
+	Censuses, Watches, WatchedAreas, Checks, LostTries float64
 	// Idle, Bound and Open are means: drones, and open orders. Looked are the documents that looks
 	// at what was learned read.
 	Idle, Bound, Open float64
@@ -142,8 +144,6 @@ var laws = map[Kind][]unit{
 	{workCycle, "drones"}:         {func(w Work) float64 { return w.ReadIdle }, func(w Work) float64 { return w.ReadBound }},
 	{workCycle, "missions"}:       {func(w Work) float64 { return w.ReadBound }},
 	{workCycle, "orders"}:         {func(w Work) float64 { return w.ReadOpen }},
-	{workCycle, "depots"}:         {func(w Work) float64 { return w.ReadDepots }},
-	{workCycle, "warehouses"}:     {func(w Work) float64 { return w.ReadDepots }},
 	{workCycle, "locks"}:          {func(w Work) float64 { return w.Taken }},
 	{workCycle, "fence_counters"}: {func(w Work) float64 { return w.Taken }},
 	{workCycle, "*"}:              {cycles},
@@ -155,7 +155,7 @@ var laws = map[Kind][]unit{
 	{workDepots, "depots"}:        {func(w Work) float64 { return w.WatchedAreas }},
 	{workDepots, "cycles"}:        {func(w Work) float64 { return w.WatchedAreas }},
 	{workDepots, "*"}:             {func(w Work) float64 { return w.Watches }},
-	{workList, "*"}:               {func(w Work) float64 { return w.Listed }},
+	{workPlaces, "*"}:             {func(w Work) float64 { return w.Checks }},
 	{workLost, "*"}:               {func(w Work) float64 { return w.LostTries }},
 }
 
@@ -359,13 +359,13 @@ func (m Model) day(f Fleet, t Timing) Work {
 		w.Taken = w.Cycles
 	}
 	perArea := w.Cycles / areas
-	w.ReadIdle, w.ReadBound, w.ReadOpen, w.ReadDepots = perArea*w.Idle, perArea*w.Bound, perArea*w.Open, w.Cycles*areas
+	w.ReadIdle, w.ReadBound, w.ReadOpen = perArea*w.Idle, perArea*w.Bound, perArea*w.Open
 	w.Looks = t.Looks * seconds
 	w.Looked = w.Looks * (n + learnedBeside)
 	w.Censuses = managers * seconds / censusEvery.Seconds()
 	w.Watches = managers * seconds / cycleEvery.Seconds()
 	w.WatchedAreas = w.Watches * areas
-	w.Listed = float64(f.Optimizers) * areas * seconds / cycleEvery.Seconds()
+	w.Checks = (managers + float64(f.Optimizers)) * seconds / checkEvery.Seconds()
 	w.LostTries = t.LostTries * seconds
 	return w
 }
@@ -379,10 +379,9 @@ func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 		parts[at] = parts[at].plus(c)
 	}
 	managers := float64(f.Managers)
-	// What no sample counts: a read for every 1,000 documents counted, the depots that orders are
-	// given to, changes of status beside missions, probes.
+	// What no sample counts: a read for every 1,000 documents counted, changes of status beside
+	// missions, probes.
 	add(workCensus, "", Count{Reads: w.Censuses * (float64(f.Drones) + w.Open) / 1000})
-	add(workOrders, "depots", Count{Calls: 1, Reads: float64(f.Areas)}.times(managers*w.Seconds/depotsEvery.Seconds()))
 	add(workTelemetry, "events", Count{Calls: 1, Writes: 1, Deletes: 1}.times(w.MoreChanges))
 	if f.Owned { // the locks are extended, and every member hears every heartbeat
 		beats := float64(f.Optimizers) * w.Seconds / ownership.Heartbeat.Seconds()

@@ -52,7 +52,7 @@ const (
 	workLearn     = "learn"
 	workCensus    = "census"
 	workDepots    = "depots" // a State Manager looks for depots without cycles
-	workList      = "list"   // an optimizer lists the depots
+	workPlaces    = "places" // a process checks that it has seen all changes of places
 	workLost      = "lost"   // a try for a lock that another process holds
 	workProbes    = "probes" // of /readyz
 	workMembers   = "members"
@@ -181,6 +181,7 @@ func (t *trial) fly(ctx context.Context, client *firestore.Client) error {
 	if err := t.report(ctx); err != nil { // a drone's first report makes it idle; it does not count towards the day
 		return err
 	}
+	defer t.followPlaces(ctx)()
 	t.work, t.tally.counts, t.tally.times, t.tally.documents = Work{}, map[Kind]Count{}, map[string]float64{}, map[string]float64{}
 	next := t.clock.Now().Add(source.Pause())
 	for second := 1; second <= int(t.Duration.Seconds()); second++ {
@@ -201,6 +202,24 @@ func (t *trial) fly(ctx context.Context, client *firestore.Client) error {
 		}
 	}
 	return nil
+}
+
+// followPlaces follows the places, and returns what ends it once they are known.
+func (t *trial) followPlaces(ctx context.Context) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = t.store.FollowPlaces(meter.WithOperation(ctx, workPlaces)) // until it is told to stop
+	}()
+	for !t.store.FollowsPlaces() {
+		select {
+		case <-ended:
+			return stop // the counts will tell
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return func() { stop(); <-ended }
 }
 
 // world has areas far from each other, each with a depot and five warehouses that stock everything.
@@ -315,11 +334,6 @@ func (t *trial) periodic(ctx context.Context, second int, runner *dispatch.Runne
 	}
 	areas := float64(t.Areas)
 	every(sweepEvery, workSweep, t.sweep)
-	every(cycleEvery, workList, func(ctx context.Context) error {
-		t.work.Listed += areas
-		_, err := t.store.Depots(ctx)
-		return err
-	})
 	every(cycleEvery, workDepots, func(ctx context.Context) error {
 		t.work.Watches++
 		t.work.WatchedAreas += areas
@@ -340,7 +354,6 @@ func (t *trial) periodic(ctx context.Context, second int, runner *dispatch.Runne
 			t.work.Cycles++
 			t.work.Taken++
 			t.work.Searches += min(1, float64(c.Orders))
-			t.work.ReadDepots += areas
 		}
 		t.work.ReadIdle, t.work.ReadBound, t.work.ReadOpen = t.work.ReadIdle+t.work.Idle, t.work.ReadBound+t.work.Bound, t.work.ReadOpen+t.work.Open
 		return nil
@@ -439,6 +452,7 @@ func (t *trial) sample() Sample {
 	w := &t.work
 	w.Seconds = seconds
 	w.Idle, w.Bound, w.Open = w.idle/seconds, w.bound/seconds, w.open/seconds
+	w.Checks = t.tally.counts[Kind{workPlaces, ""}].Calls
 	w.Looked = t.tally.counts[Kind{workLearn, "learned"}].Reads
 	w.CompanionsBound = w.Companions * w.Bound / float64(t.Drones)
 	s := Sample{Trial: t.Trial, Work: *w, Counts: maps.Clone(t.tally.counts), Times: maps.Clone(t.tally.times), PubSub: map[string]float64{}, LargestRequest: t.tally.largest, Hottest: map[string]float64{}}
