@@ -41,8 +41,8 @@ var oneMeanings = []oneMeaning{
 		in:  []string{"adapters", "app/live", "app/placefile", "app/planview", "domain", "policy", "httpapi", "sim/fleetsim", "sim/faultsim", "cmd/optimizer"},
 		use: "position only for a point; drones wait at an advance position"},
 	{forms: word("places?|unplaced?"),
-		in: []string{"domain", "policy/place.go", "adapters/entity", "adapters/firestoretx", "app/operator", "app/placefile", "app/manager",
-			"cmd/dronefleet", "cmd/statemanager", "httpapi", "sim/fleetsim", "sim/devrun"},
+		in: []string{"domain", "policy/place.go", "adapters/entity", "adapters/firestoretx", "app/dispatch", "app/operator", "app/placefile", "app/manager",
+			"cmd/dronefleet", "cmd/statemanager", "httpapi", "sim/capacity", "sim/fleetsim", "sim/devrun"},
 		use: "place only for a depot or a warehouse; others: point, index, source"},
 }
 

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
 const (
@@ -36,7 +35,7 @@ type placeCache struct {
 	depots []domain.Depot
 	readAt time.Time // machine time
 
-	following bool
+	check     func() bool // of the listeners; nil without them
 	unfollow  context.CancelFunc
 	seen      seenPlaces
 	behind    bool      // a check found a change that the listeners had not seen
@@ -108,7 +107,12 @@ type knownPlaces struct {
 func (s *Store) FollowPlaces(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s.places.begin(s.now(), stop)
+	s.places.begin(s.now(), stop, func() bool {
+		// Several may wait for it, so it ends with the listeners and not with the caller that began it.
+		ctx, cancel := context.WithTimeout(ctx, placesTimeout)
+		defer cancel()
+		return s.checkPlaces(ctx)
+	})
 	defer s.places.end()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -128,52 +132,55 @@ func (s *Store) FollowPlaces(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (c *placeCache) begin(now time.Time, unfollow context.CancelFunc) {
+func (c *placeCache) begin(now time.Time, unfollow context.CancelFunc, check func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.following, c.unfollow, c.seen, c.behind = true, unfollow, seenPlaces{}, false
+	c.check, c.unfollow, c.seen, c.behind = check, unfollow, seenPlaces{}, false
 	c.checked, c.checkedAt = now, time.Time{}
 }
 
 func (c *placeCache) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.following, c.seen = false, seenPlaces{}
+	c.check, c.seen = nil, seenPlaces{}
 }
 
-// fresh reports whether the places were up to date lately, and whether they can be checked.
-func (c *placeCache) fresh(now time.Time) (fresh, usable bool) {
+// FollowsPlaces reports whether the listeners of FollowPlaces have seen the places.
+func (s *Store) FollowsPlaces() bool {
+	_, check := s.places.fresh(s.now())
+	return check != nil
+}
+
+// fresh reports whether the places were up to date lately. Otherwise check, if not nil, finds out
+// whether they are.
+func (c *placeCache) fresh(now time.Time) (fresh bool, check func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	usable = c.following && !c.seen.depots.at.IsZero() && !c.seen.warehouses.at.IsZero()
+	if c.check == nil || c.seen.depots.at.IsZero() || c.seen.warehouses.at.IsZero() {
+		return false, nil
+	}
 	// Simulated time may run faster than the machine's, and a wall clock may be set.
-	fresh = usable && !c.checkedAt.IsZero() && time.Since(c.checkedAt) <= placesRemembered && now.Sub(c.checked).Abs() <= placesRemembered
-	return fresh, usable
+	fresh = !c.checkedAt.IsZero() && time.Since(c.checkedAt) <= placesRemembered && now.Sub(c.checked).Abs() <= placesRemembered
+	return fresh, c.check
 }
 
 // followed are the places as the listeners see them; nil if they must be read.
 func (s *Store) followed(ctx context.Context) *knownPlaces {
-	fresh, usable := s.places.fresh(s.now())
-	if usable && !fresh {
-		checked := s.places.checking.DoChan("", func() (any, error) {
-			// Others wait for it, so it does not end with the caller that began it.
-			shared, cancel := context.WithTimeout(meter.WithOperation(context.WithoutCancel(ctx), "places"), placesTimeout)
-			defer cancel()
-			return s.checkPlaces(shared), nil
-		})
+	c := &s.places
+	fresh, check := c.fresh(s.now())
+	if !fresh && check != nil {
 		select {
 		case <-ctx.Done():
-		case r := <-checked:
+		case r := <-c.checking.DoChan("", func() (any, error) { return check(), nil }):
 			fresh = r.Val.(bool)
 		}
 	}
 	if !fresh {
 		return nil
 	}
-	c := &s.places
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.following || c.seen.depots.at.IsZero() || c.seen.warehouses.at.IsZero() { // by now
+	if c.seen.depots.at.IsZero() || c.seen.warehouses.at.IsZero() { // by now
 		return nil
 	}
 	return &knownPlaces{c.seen.depots.listing(), c.seen.warehouses.listing(), c.seen.warehouses.at}

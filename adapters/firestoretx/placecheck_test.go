@@ -14,7 +14,7 @@ func TestStore_FollowsPlacesAnewAfterAMissedChange(t *testing.T) {
 	now := time.Now()
 	s := New(emutest.Clients(t).Firestore, Config{Now: func() time.Time { return now }})
 	begun := 0
-	s.places.begin(now, func() { begun++ })
+	s.places.begin(now, func() { begun++ }, func() bool { return s.checkPlaces(t.Context()) })
 	sight := func(at time.Time) {
 		s.places.seen.depots.saw(Sight[domain.Depot]{Whole: true, ReadTime: at}, nil)
 		s.places.seen.warehouses.saw(Sight[domain.Warehouse]{Whole: true, ReadTime: at}, nil)
