@@ -20,6 +20,7 @@ type Drone struct {
 	SpeedKmh       float64
 	LastUpdate     time.Time // the drone's clock at the last applied report
 	SeenAt         time.Time // the server's clock then
+	Motion         Motion    // belongs to Position if its time is LastUpdate
 
 	// CurrentMissionID binds the drone; decisions set it, telemetry never does.
 	CurrentMissionID MissionID

@@ -152,8 +152,12 @@ func (c decisionCase) committed() int {
 		speed = cruiseKmh
 	}
 	next := m.Route[n].Position
-	seconds := max(0, d.Position.DistanceMetres(next)-c.StopRadiusMetres)/(speed/3.6) - c.now.Sub(d.SeenAt).Seconds()
-	if seconds > c.TurnTime.Seconds() {
+	w := d.WhereaboutsAt(c.now)
+	off := w.ErrorMetres // at worst towards the stop
+	if !d.Foretells() {
+		off = speed / 3.6 * w.Age.Seconds()
+	}
+	if seconds := max(0, w.DistanceMetres(next)-c.StopRadiusMetres-off) / (speed / 3.6); seconds > c.TurnTime.Seconds() {
 		return n
 	}
 	for n < len(m.Route) && m.Route[n].Position.DistanceMetres(next) <= c.StopRadiusMetres {

@@ -25,7 +25,7 @@ func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
 }
 
 func (p MissionAssignmentPolicy) drones() DronePolicy {
-	return DronePolicy{p.Limits, p.PlanUnregistered}
+	return DronePolicy{Limits: p.Limits, PlanUnregistered: p.PlanUnregistered}
 }
 
 // DecisionState is the input for judging a decision, read in one transaction.

@@ -12,6 +12,8 @@ type DronePolicy struct {
 	Limits
 	// PlanUnregistered gives missions to drones that nobody registered.
 	PlanUnregistered bool
+	// Foretelling says which reports that only move a drone are written. Only State Managers need it.
+	Foretelling Foretelling
 }
 
 // DefaultDronePolicy holds the contract's values.
@@ -88,6 +90,8 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	}
 	before := *d
 	from, tracked := trackOf(&before)
+	claim := p.claim(t)
+	d.Motion = p.Foretelling.motion(&before, t, claim)
 	d.Position, d.Battery, d.SpeedKmh = t.Position, t.Battery, t.SpeedKmh
 	d.LastUpdate = t.Timestamp
 	// A report that was delayed by an outage is not a sign of life now.
@@ -101,7 +105,6 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	d.SupportsAmendments, d.SupportsStandby = t.SupportsAmendments, t.SupportsStandby
 	count(d, &before, t)
 
-	claim := p.claim(t)
 	mission := d.CurrentMissionID
 	var reason string
 	if !tracked {

@@ -8,12 +8,14 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// bindingCache holds drones as the last commit of each left them.
+// bindingCache holds drones as their latest reports left them.
 type bindingCache map[domain.DroneID]*cachedBinding
 
-// cachedBinding is a drone's binding as of one version of its document.
+// cachedBinding is a drone's binding as of one version of its document, and the reports since then
+// that were not due.
 type cachedBinding struct {
 	binding policy.Binding
+	written domain.Drone // as the document has it
 	version time.Time
 	used    time.Time
 	// mustRead says that a waiting report's change needs a transaction.
@@ -23,9 +25,9 @@ type cachedBinding struct {
 // forgetAfter is how long a silent drone stays in the cache.
 const forgetAfter = 10 * time.Minute
 
-// put replaces what is known of a drone.
+// put replaces what is known of a drone by what was written.
 func (c bindingCache) put(b policy.Binding, version, now time.Time) {
-	c[b.Drone.ID] = &cachedBinding{binding: b, version: version, used: now}
+	c[b.Drone.ID] = &cachedBinding{binding: b, written: b.Drone, version: version, used: now}
 }
 
 // evict drops the drones that have been silent for long.

@@ -67,6 +67,14 @@ var trackCodec = codec[domain.Track]{
 	index("stops", func(t *domain.Track) *int { return &t.Stops }),
 }
 
+var motionCodec = codec[domain.Motion]{
+	instant("at", func(m *domain.Motion) *time.Time { return &m.At }),
+	real("north", func(m *domain.Motion) *float64 { return &m.North }),
+	real("east", func(m *domain.Motion) *float64 { return &m.East }),
+	real("errorMetres", func(m *domain.Motion) *float64 { return &m.ErrorMetres }),
+	millis("lastsMillis", func(m *domain.Motion) *time.Duration { return &m.Lasts }),
+}
+
 var droneCodec = append(codec[domain.Drone]{
 	key(func(d *domain.Drone) *domain.DroneID { return &d.ID }),
 	text("status", func(d *domain.Drone) *domain.DroneStatus { return &d.Status }),
@@ -76,6 +84,7 @@ var droneCodec = append(codec[domain.Drone]{
 	real("speedKmh", func(d *domain.Drone) *float64 { return &d.SpeedKmh }),
 	instant("lastUpdate", func(d *domain.Drone) *time.Time { return &d.LastUpdate }),
 	instant("seenAt", func(d *domain.Drone) *time.Time { return &d.SeenAt }),
+	motion(),
 	reference("currentMissionId", func(d *domain.Drone) *domain.MissionID { return &d.CurrentMissionID }),
 	flag("missionAcked", func(d *domain.Drone) *bool { return &d.MissionAcked }),
 	flag("missionMoved", func(d *domain.Drone) *bool { return &d.MissionMoved }),
@@ -114,6 +123,19 @@ func whereabouts() field[domain.Drone] {
 	stored := f.get
 	f.get = func(d *domain.Drone) any {
 		if d.LastUpdate.IsZero() && d.Position == (domain.Position{}) {
+			return nil
+		}
+		return stored(d)
+	}
+	return f
+}
+
+// motion is absent where every report is written.
+func motion() field[domain.Drone] {
+	f := nested("motion", motionCodec, func(d *domain.Drone) *domain.Motion { return &d.Motion })
+	stored := f.get
+	f.get = func(d *domain.Drone) any {
+		if d.Motion.At.IsZero() {
 			return nil
 		}
 		return stored(d)

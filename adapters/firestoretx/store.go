@@ -31,6 +31,8 @@ type Config struct {
 	RecordStops bool
 	// PlanUnregistered plans with drones that nobody registered.
 	PlanUnregistered bool
+	// Foretelling says which reports that only move a drone are written; the default is all.
+	Foretelling policy.Foretelling
 	// Counters, if set, reads the fences that the depots' locks have handed out, for locks outside
 	// this Firestore. The default reads the counters that lock/firestorelock keeps here.
 	Counters lock.FenceReader
@@ -89,7 +91,7 @@ func New(client *firestore.Client, cfg Config) *Store {
 	limits := cfg.Limits.WithDefaults()
 	s := &Store{
 		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, shards: cfg.EventShards, sealer: cfg.WebhookKeys, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
-		drone: policy.DronePolicy{Limits: limits, PlanUnregistered: cfg.PlanUnregistered}, order: policy.OrderPolicy{Limits: limits},
+		drone: policy.DronePolicy{Limits: limits, PlanUnregistered: cfg.PlanUnregistered, Foretelling: cfg.Foretelling}, order: policy.OrderPolicy{Limits: limits},
 		assignment: policy.MissionAssignmentPolicy{Limits: limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered},
 	}
 	if s.now == nil {

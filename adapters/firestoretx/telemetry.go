@@ -8,7 +8,8 @@ import (
 )
 
 // TelemetryApplier commits the reports of many drones together. It caches each drone's binding as
-// of its last commit. A next report that only moves the drone or changes its status then needs no
+// of its last report. A next one that only moves the drone where readers foretell it is not
+// written at all, until the heartbeat is due. One that changes no more than the drone needs no
 // read: one commit, guarded by the document's version. A change to a mission or an order, or a
 // failed guard, takes a transaction.
 //
@@ -27,23 +28,24 @@ func (s *Store) NewTelemetryApplier() *TelemetryApplier {
 }
 
 // Apply folds reports into their drones, in the order of their timestamps. It returns one error per
-// report, in the order of reports: nil when its effect is committed, a *policy.Rejection when it
-// changes nothing, otherwise the failure. A failure of one drone's document does not affect the
+// report, in the order of reports: nil when its effect is committed or not due, a
+// *policy.Rejection when it changes nothing, otherwise the failure. A failure of one drone's document does not affect the
 // others. Only the server's clock decides whether a report is too far ahead.
 //
 // Each phase takes verdicts and returns new ones; none changes its input.
 //
-// Cost: if only drones changed, 1 RPC and a write per drone and event; otherwise a transaction of 3
+// Cost: nothing for drones that are not due. If only drones changed, 1 RPC and a write per drone and
+// event, and up to 2 RPCs more per drone that another process changed; otherwise a transaction of 3
 // RPCs, or 5 if a bound drone's mission must be read. A report that may be too far ahead takes such
 // a transaction, at most every ten seconds while no other call shows the server's time. Late
 // evidence about an ended mission takes a transaction per report, unless the cached mission shows
 // that it proves nothing.
 func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry) []error {
 	drones := gather(reports)
-	refused, changes, unread := a.foldCached(drones)
+	answered, changes, unread := a.foldCached(drones)
 	guarded, outdated := a.commitGuarded(ctx, changes)
 	read := a.readAndCommit(ctx, append(unread, outdated...))
-	verdicts := slices.Concat(refused, guarded, read)
+	verdicts := slices.Concat(answered, guarded, read)
 	proved := a.proveEnded(ctx, verdicts)
 	return answers(proved, len(reports))
 }

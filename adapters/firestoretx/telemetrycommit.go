@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -13,45 +14,102 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
+// maxParts bounds the commits into which one that failed is divided.
+const maxParts = 16
+
 // commitGuarded writes changes in one commit without a read, each guarded by the cached version of
-// its drone's document. If a version has moved on or the server refuses a change, it writes
-// nothing; all drones are then outdated and must be read.
+// its drone's document. If a version has moved on or the server refuses a change, nothing is
+// written, and the server does not say which one. The commit is then divided, twice for the
+// largest, until only the drones at fault are outdated: these must be read (F-POS-04).
 func (a *TelemetryApplier) commitGuarded(ctx context.Context, changes []folded) (verdicts []verdict, outdated []droneReports) {
-	if len(changes) == 0 {
-		return nil, nil
+	var parts [][]folded
+	if len(changes) > 0 {
+		parts = [][]folded{changes}
 	}
+	for len(parts) > 0 {
+		var divided [][]folded
+		for i, c := range a.commitParts(ctx, parts) {
+			part := parts[i]
+			switch {
+			case c.err == nil:
+				verdicts = append(verdicts, a.committed(part, c)...)
+			case !c.moved && Retryable(c.err):
+				verdicts = append(verdicts, a.failed(reportsOf(part), c.err)...)
+			case len(part) == 1:
+				outdated = append(outdated, part[0].droneReports)
+			default:
+				divided = slices.AppendSeq(divided, slices.Chunk(part, (len(part)+maxParts-1)/maxParts))
+			}
+		}
+		parts = divided
+	}
+	return verdicts, outdated
+}
+
+// partCommit is what became of a guarded commit.
+type partCommit struct {
+	results []*firestore.WriteResult
+	began   time.Time
+	err     error
+	moved   bool // a document is not the one that is cached
+}
+
+// commitParts commits each part on its own, at most maxParts at a time.
+func (a *TelemetryApplier) commitParts(ctx context.Context, parts [][]folded) []partCommit {
+	commits := make([]partCommit, len(parts))
+	var group errgroup.Group
+	group.SetLimit(maxParts)
+	for i, part := range parts {
+		batch := a.batch(part)
+		commits[i].began = a.store.now()
+		group.Go(func() error {
+			c := &commits[i]
+			c.results, c.err = batch.Commit(ctx)
+			code := status.Code(c.err)
+			c.moved = code == codes.FailedPrecondition || code == codes.NotFound
+			return nil
+		})
+	}
+	_ = group.Wait() // each part has an error of its own
+	for _, c := range commits {
+		if c.moved {
+			a.store.conflicted(ctx)
+		}
+	}
+	return commits
+}
+
+func (a *TelemetryApplier) batch(changes []folded) *firestore.WriteBatch {
 	//lint:ignore SA1019 the only atomic write with preconditions that needs no transaction
 	batch := a.store.client.Batch()
-	drones := make([]droneReports, len(changes))
-	for i, c := range changes {
-		drones[i] = c.droneReports
-		before := a.known[c.id]
-		batch.Update(a.store.doc(Drones, string(c.id)), droneCodec.updates(before.binding.Drone, c.after.Drone), firestore.LastUpdateTime(before.version))
+	for _, c := range changes {
+		k := a.known[c.id]
+		batch.Update(a.store.doc(Drones, string(c.id)), droneCodec.updates(k.written, c.after.Drone), firestore.LastUpdateTime(k.version))
 	}
 	for _, c := range changes {
 		for _, e := range c.change.Events {
 			batch.Create(a.store.client.Collection(Events).NewDoc(), a.store.encodeEvent(e))
 		}
 	}
-	began := a.store.now()
-	results, err := batch.Commit(ctx)
-	if err != nil {
-		code := status.Code(err)
-		moved := code == codes.FailedPrecondition || code == codes.NotFound
-		if moved {
-			a.store.conflicted(ctx)
-		}
-		if moved || !Retryable(err) {
-			return nil, drones
-		}
-		return a.failed(drones, err), nil
-	}
+	return batch
+}
+
+// committed notes what was written, and returns the verdicts.
+func (a *TelemetryApplier) committed(changes []folded, c partCommit) []verdict {
 	now := a.store.now()
-	for i, c := range changes {
-		a.server.heard(results[i].UpdateTime, began)
-		a.known.put(c.after, results[i].UpdateTime, now)
+	for i, change := range changes {
+		a.server.heard(c.results[i].UpdateTime, c.began)
+		a.known.put(change.after, c.results[i].UpdateTime, now)
 	}
-	return verdictsOf(drones), nil
+	return verdictsOf(reportsOf(changes))
+}
+
+func reportsOf(changes []folded) []droneReports {
+	drones := make([]droneReports, len(changes))
+	for i, c := range changes {
+		drones[i] = c.droneReports
+	}
+	return drones
 }
 
 // readAndCommit applies the reports of drones in one transaction. If the server refuses it, it

@@ -57,10 +57,11 @@ func gather(batch []domain.Telemetry) []droneReports {
 }
 
 // foldCached folds the reports of each drone into its cached binding. It returns the verdicts on
-// unchanged drones, the changes that need no read, and the drones that must be read. The cache is
-// never ahead of the store, so a stale report stays stale. The server's clock may at most be ahead
-// of the time that judges reports.
-func (a *TelemetryApplier) foldCached(drones []droneReports) (refused []verdict, changes []folded, unread []droneReports) {
+// drones whose documents stay, the changes that need no read, and the drones that must be read. The
+// cache is ahead of the store at most by reports that are not due. One that is stale beside them
+// may not be stale to another process, to which it is as good as any. The server's clock may at
+// most be ahead of the time that judges reports.
+func (a *TelemetryApplier) foldCached(drones []droneReports) (answered []verdict, changes []folded, unread []droneReports) {
 	now := a.store.now() // one for all that is judged by it
 	for _, d := range drones {
 		k, ok := a.known[d.id]
@@ -76,14 +77,26 @@ func (a *TelemetryApplier) foldCached(drones []droneReports) (refused []verdict,
 		case slices.ContainsFunc(f.verdicts, a.mayBeAccepted):
 			unread = append(unread, d) // without the verdicts in doubt
 		case f.change.Empty():
-			refused = append(refused, f.verdicts...)
+			answered = append(answered, f.verdicts...)
+		case !a.due(k, f, now):
+			k.binding, k.used = f.after, now
+			answered = append(answered, f.verdicts...)
 		case needsNoRead(&k.binding.Drone, &f.after.Drone, f.change):
 			changes = append(changes, f)
 		default:
 			unread = append(unread, f.droneReports)
 		}
 	}
-	return refused, changes, unread
+	return answered, changes, unread
+}
+
+// due reports whether a drone's reports must be written. One that names another mission than the
+// cache has is: only the document tells whether a decision came between.
+func (a *TelemetryApplier) due(k *cachedBinding, f folded, now time.Time) bool {
+	if !f.change.OnlyWhereabouts() || !f.change.WithinDrone() || slices.ContainsFunc(f.verdicts, func(v verdict) bool { return v.past }) {
+		return true
+	}
+	return a.store.drone.PositionDue(&k.written, &k.binding.Drone, &f.after.Drone, f.after.Mission, now)
 }
 
 // fold applies the reports to the drone's binding. server, the server's time, decides whether a

@@ -59,6 +59,8 @@ type Config struct {
 	Retention domain.Retention
 	// Limits are those of the policies; a field that is zero stands for the contract's value.
 	Limits policy.Limits
+	// Foretelling says which reports that only move a drone are written; the default is all.
+	Foretelling policy.Foretelling
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
 	AllowUnfenced bool
 	// RecordStops applies decisions whose stops are wrong, with a warning in the ledger.
@@ -115,6 +117,9 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	}
 	cfg.Worker.Now, cfg.Worker.Tracing = clock.Now, cfg.Tracing
 	cfg.Worker.TelemetryCoalesce = cmp.Or(cfg.Worker.TelemetryCoalesce, clock.Real(time.Second))
+	if err := cfg.Foretelling.Check(cfg.Limits); err != nil {
+		return nil, err
+	}
 	locks, err := c.Locks(clock, log)
 	if err != nil {
 		return nil, err
@@ -128,7 +133,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:     clock.Now,
 		Warning: func(ctx context.Context, req domain.OrderRequest) string { return m.Reach.Warning(ctx, req) },
-		Limits:  m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered, Counters: counters,
+		Limits:  m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered, Foretelling: cfg.Foretelling, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards, Retention: cfg.Retention, WebhookKeys: cfg.WebhookKeys,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {

@@ -1,0 +1,140 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Foretelling says when a report that only moves its drone is written (F-POS-01). Zero writes every
+// report.
+type Foretelling struct {
+	// ErrorMetres is how far the drone may be from where readers foretell it.
+	ErrorMetres float64
+	// Heartbeat is how old a document becomes before a report is written that says nothing new.
+	Heartbeat time.Duration
+}
+
+// DefaultForetelling holds the contract's values.
+func DefaultForetelling() Foretelling {
+	return Foretelling{ErrorMetres: 25, Heartbeat: 8 * time.Second}
+}
+
+// Off reports whether every report is written.
+func (p Foretelling) Off() bool { return p.ErrorMetres == 0 }
+
+const (
+	// nearStop is the distance, in metres, from a stop ahead within which every report is written.
+	nearStop = 500
+	// slowCommit is longer than all but one in a thousand commits take.
+	slowCommit = 2 * time.Second
+	// steady is the time over which a velocity is averaged: a position may be off by metres.
+	steady = 3 * time.Second
+	// A velocity that differs by more than turn, and by more than blur allows for the errors of
+	// two positions, is that of a drone that has turned. Both are in metres.
+	turn, blur = 10.0, 6.0
+)
+
+// Longest is the longest time between two writes of a drone that reports. One whose next report
+// would come later than that is written at every report.
+func (p Foretelling) Longest() time.Duration { return p.Heartbeat * 4 / 3 }
+
+// Check refuses a heartbeat with which a drone that reports could look silent (F-POS-03).
+func (p Foretelling) Check(l Limits) error {
+	if p.Off() {
+		return nil
+	}
+	l = l.WithDefaults()
+	limit := min(l.MaxSilence, l.IdleSilence, l.BoundSilence)
+	if most := (limit - slowCommit) * 3 / 4; p.Heartbeat <= 0 || p.Heartbeat > most {
+		return fmt.Errorf("a heartbeat of %s does not keep a drone that reports from looking silent, which it does after %s; give more than 0s and at most %s", p.Heartbeat, limit, most.Truncate(100*time.Millisecond))
+	}
+	return nil
+}
+
+// motion is the drone's motion after a report. Velocities between two reports are averaged, because
+// a position may be off by metres; a turn counts at once.
+func (p Foretelling) motion(before *domain.Drone, t domain.Telemetry, claim domain.DroneStatus) domain.Motion {
+	if p.Off() {
+		return domain.Motion{}
+	}
+	m := domain.Motion{At: t.Timestamp, ErrorMetres: p.ErrorMetres, Lasts: p.Longest()}
+	passed := t.Timestamp.Sub(before.LastUpdate).Seconds()
+	if isParked(claim) || before.LastUpdate.IsZero() || passed <= 0 || passed > p.Longest().Seconds() {
+		return m
+	}
+	north, east := before.Position.Offset(t.Position)
+	m.North, m.East = north/passed, east/passed
+	if !before.Foretells() || isParked(before.ReportedStatus) {
+		return m
+	}
+	was := before.Motion
+	if math.Hypot(m.North-was.North, m.East-was.East) > turn+blur/passed {
+		return m
+	}
+	share := -math.Expm1(-passed / steady.Seconds())
+	m.North, m.East = was.North+share*(m.North-was.North), was.East+share*(m.East-was.East)
+	return m
+}
+
+// PositionDue reports whether a report must be written that moved its drone from before to after.
+// written is the drone as its document has it, m the mission that holds it or nil.
+func (p DronePolicy) PositionDue(written, before, after *domain.Drone, m *domain.Mission, now time.Time) bool {
+	switch {
+	case p.Foretelling.Off() || !written.Foretells():
+		return true
+	case !sameButWhereabouts(written, after) || batteryClass(written.Battery) != batteryClass(after.Battery):
+		return true
+	case m != nil && approaches(m, after.Position):
+		return true
+	case p.heartbeatDue(written, before, after, now):
+		return true
+	}
+	foretold := written.Motion.From(written.Position, after.LastUpdate.Sub(written.LastUpdate))
+	return !(foretold.DistanceMetres(after.Position) <= p.Foretelling.ErrorMetres) // or NaN
+}
+
+// heartbeatDue reports whether the document is too old. It takes the report that is nearest to the
+// heartbeat. After a backlog, whose reports are old themselves, it takes some more.
+func (p DronePolicy) heartbeatDue(written, before, after *domain.Drone, now time.Time) bool {
+	beat := p.Foretelling.Heartbeat
+	newer, interval := after.SeenAt.Sub(written.SeenAt), after.LastUpdate.Sub(before.LastUpdate)
+	return newer >= beat-interval/2 || now.Sub(written.SeenAt) >= p.Foretelling.Longest() && newer >= beat/4
+}
+
+// approaches reports whether the drone is near a stop that the mission has ahead. A stop that it
+// has reached can prove nothing more. At one where it charges or waits it stays.
+func approaches(m *domain.Mission, at domain.Position) bool {
+	ahead := func(route []domain.Waypoint) bool {
+		for i := min(m.ReachedStops, len(route)); i < len(route); i++ {
+			if !route[i].Duty() && route[i].Position.DistanceMetres(at) <= nearStop {
+				return true
+			}
+		}
+		return false
+	}
+	return ahead(m.Route) || m.Amendment != nil && ahead(m.Amendment.Route)
+}
+
+// batteryClass groups charges: 5 % steps, and whole percents below 30 %.
+func batteryClass(percent float64) float64 {
+	if percent < 30 {
+		return math.Floor(percent)
+	}
+	return 5 * math.Floor(percent/5)
+}
+
+// sameButWhereabouts reports whether two states of a drone differ only in what a later report will
+// say as well: where it is, its charge and how long it has flown.
+func sameButWhereabouts(a, b *domain.Drone) bool {
+	x := *b
+	x.Position, x.Battery, x.SpeedKmh, x.Motion = a.Position, a.Battery, a.SpeedKmh, a.Motion
+	x.LastUpdate, x.SeenAt, x.FlightSeconds = a.LastUpdate, a.SeenAt, a.FlightSeconds
+	if was, is := a.Track, b.Track; was != nil && is != nil && was.MissionID == is.MissionID && was.Stops == is.Stops {
+		x.Track = was
+	}
+	return reflect.DeepEqual(*a, x)
+}
