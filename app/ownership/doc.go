@@ -2,7 +2,8 @@
 //
 // Each process is a member: it keeps a document with a heartbeat. Propose ranks the living members
 // for each area by rendezvous hashing, so that all of them name the same owner without talking to
-// each other, and few areas move when a member comes or goes. View tells which members live.
+// each other, and few areas move when a member comes or goes. A bound on what each may have keeps
+// chance from giving one four areas and another none. View tells which members live.
 //
 // A proposal grants nothing. Members may disagree for a moment, and one of them may be frozen. The
 // area's fenced lock decides who owns it. The package is pure, and must not import adapters.

@@ -11,25 +11,26 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// MoveEvery is the time between two areas that move to or from one member because its share
-// changed.
+// MoveEvery is the time between two areas that move because a member came or its share changed.
 const MoveEvery = time.Second
 
 // Propose names the member that should own each area at a time by the store's clock. An area that
 // no member serves is absent. Members must be living ones.
 //
-// A new share of a member comes into force one area at a time. Without that a member that comes back
-// would interrupt the cycles of many areas at once. Areas whose owner is gone do not wait.
+// A change of shares moves one area at a time. Without that a member that comes back would interrupt
+// the cycles of many areas at once. Areas without an owner do not wait.
 func Propose(areas []domain.Area, members []domain.Member, now time.Time) map[domain.DepotID]domain.MemberID {
 	e := newElection(areas, members, now)
+	owners := e.assign(e.shares(time.Time{}))
+	var moves []move
+	for _, at := range e.changes {
+		moves = e.schedule(owners, moves, at)
+	}
+	carryOut(owners, moves, now)
 	proposed := make(map[domain.DepotID]domain.MemberID, len(areas))
-	for i, area := range areas {
-		best := e.best(i, func(k int) float64 { return e.inForce(i, k) })
-		if best < 0 { // no owner is left to be interrupted
-			best = e.best(i, func(k int) float64 { return members[k].Share })
-		}
-		if best >= 0 {
-			proposed[area.ID()] = members[best].ID
+	for area, k := range owners {
+		if k != nobody {
+			proposed[areas[area].ID()] = members[k].ID
 		}
 	}
 	return proposed
@@ -42,10 +43,19 @@ func score(area domain.Area, m domain.Member) float64 {
 	if !m.Serves(area) {
 		return 0
 	}
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, string(m.ID)+"\x00"+string(area.ID()))
+	return math.Log(unit(hash(string(m.ID) + "\x00" + string(area.ID()))))
+}
+
+// unit is a number above 0 and below 1.
+func unit(hash uint64) float64 {
 	const steps = 1 << 53 // that a float64 tells apart
-	return math.Log((float64(mix(h.Sum64())>>11) + 0.5) / steps)
+	return (float64(hash>>11) + 0.5) / steps
+}
+
+func hash(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, text)
+	return mix(h.Sum64())
 }
 
 // mix spreads similar hashes: FNV leaves those of similar texts similar.
@@ -55,95 +65,143 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// election is one proposal for all areas. Areas and members are numbers in it.
+// nobody is the owner of an area that no member serves.
+const nobody = -1
+
+// move gives an area to a member at a time.
+type move struct {
+	area, to int
+	at       time.Time
+}
+
+// election is one proposal. Areas and members are numbers.
 type election struct {
 	members []domain.Member
 	now     time.Time
-	scores  [][]float64         // by area and member
-	since   map[int][]time.Time // by member whose share changed lately, and area: when that applies
+	scores  [][]float64 // by area and member
+	order   []int       // in which areas choose their owners
+	changes []time.Time // when shares changed lately, the earliest first
 }
 
 func newElection(areas []domain.Area, members []domain.Member, now time.Time) *election {
-	e := &election{members: members, now: now, scores: make([][]float64, len(areas)), since: map[int][]time.Time{}}
+	e := &election{members: members, now: now, scores: make([][]float64, len(areas)), order: make([]int, len(areas))}
+	ranks := make([]uint64, len(areas))
 	for i, area := range areas {
+		e.order[i], ranks[i] = i, hash(string(area.ID()))
 		e.scores[i] = make([]float64, len(members))
 		for k, m := range members {
 			e.scores[i][k] = score(area, m)
 		}
 	}
-	for k, m := range members {
-		if m.Share != m.ShareBefore && now.Sub(m.ShareSince) < time.Duration(len(areas))*MoveEvery {
-			e.since[k] = e.applies(k)
+	slices.SortFunc(e.order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), cmp.Compare(areas[a].ID(), areas[b].ID()))
+	})
+	// A change moves each area at most once, and a later one may delay a move by as much again.
+	over := now.Add(-2 * time.Duration(len(areas)) * MoveEvery)
+	for _, m := range members {
+		if m.Share != m.ShareBefore && m.ShareSince.After(over) {
+			e.changes = append(e.changes, m.ShareSince)
 		}
 	}
+	slices.SortFunc(e.changes, time.Time.Compare)
+	e.changes = slices.CompactFunc(e.changes, time.Time.Equal)
 	return e
 }
 
-// applies is when a member's new share comes into force for each area. Areas that prefer the member
-// most come first, or leave it last.
-func (e *election) applies(k int) []time.Time {
-	m := e.members[k]
-	var order []int // the areas that it serves
-	for area := range e.scores {
-		if e.scores[area][k] != 0 {
-			order = append(order, area)
+// shares are those of the members at a time. The zero time is before all recent changes.
+func (e *election) shares(at time.Time) []float64 {
+	shares := make([]float64, len(e.members))
+	for k, m := range e.members {
+		shares[k] = m.Share
+		recent := len(e.changes) > 0 && !m.ShareSince.Before(e.changes[0])
+		if recent && m.Share != m.ShareBefore && m.ShareSince.After(at) {
+			shares[k] = m.ShareBefore
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(e.scores[b][k], e.scores[a][k]) })
-	if m.Share < m.ShareBefore {
-		slices.Reverse(order)
-	}
-	since := make([]time.Time, len(e.scores))
-	for rank, area := range order {
-		since[area] = m.ShareSince.Add(time.Duration(rank) * MoveEvery)
-	}
-	return since
+	return shares
 }
 
-// best is the member that an area prefers, -1 for none.
-func (e *election) best(area int, share func(k int) float64) int {
-	best, highest := -1, math.Inf(-1)
+// bounds are how many areas each member may have: its part, and a quarter more for what is above one
+// area. With few areas one more is a long wait for its cycles; with many, equal parts would cost many
+// moves. Parts are rounded at random, which is the same for all, because rounding up would let many
+// areas move when one member dies. A member that fails may have none.
+func (e *election) bounds(shares []float64) []int {
+	sum := 0.0
+	for _, share := range shares {
+		sum += share
+	}
+	bounds := make([]int, len(shares))
+	for k, share := range shares {
+		part := float64(len(e.scores)) * share / sum
+		part += max(0, part-1) / 4
+		const rounding = 1e-9 // sums depend on the order of the members
+		bounds[k] = int(part + rounding + (1-2*rounding)*unit(hash(string(e.members[k].ID))))
+		if share*float64(len(shares))*100 >= sum {
+			bounds[k] = max(1, bounds[k])
+		}
+	}
+	return bounds
+}
+
+// assign gives each area, in an order that is random and the same for all, to the member with the
+// highest score that has room. If none of those that serve it has room, the bound gives way.
+func (e *election) assign(shares []float64) []int {
+	owners, room := make([]int, len(e.scores)), e.bounds(shares)
+	for _, area := range e.order {
+		best := e.best(area, shares, func(k int) bool { return room[k] > 0 })
+		if best == nobody {
+			best = e.best(area, shares, func(int) bool { return true })
+		}
+		if owners[area] = best; best != nobody {
+			room[best]--
+		}
+	}
+	return owners
+}
+
+func (e *election) best(area int, shares []float64, admits func(k int) bool) int {
+	best, highest := nobody, math.Inf(-1)
 	for k, score := range e.scores[area] {
-		s := share(k)
-		if score == 0 || s <= 0 {
+		if score == 0 || shares[k] <= 0 || !admits(k) {
 			continue
 		}
-		if score /= s; score > highest || score == highest && e.members[k].ID < e.members[best].ID {
+		if score /= shares[k]; score > highest || score == highest && e.members[k].ID < e.members[best].ID {
 			best, highest = k, score
 		}
 	}
 	return best
 }
 
-// inForce is the share that a member has for an area now.
-func (e *election) inForce(area, k int) float64 {
-	m, since := e.members[k], e.since[k]
-	switch {
-	case since == nil:
-		return m.Share
-	case e.now.Before(since[area]):
-		return m.ShareBefore
-	case e.decides(area, k, since[area]):
-		return m.Share
-	}
-	// The area is another member's that has just come, too. It must not move twice.
-	return min(m.Share, m.ShareBefore)
+// carryOut carries out the moves that are due, and returns the others.
+func carryOut(owners []int, moves []move, now time.Time) []move {
+	return slices.DeleteFunc(moves, func(m move) bool {
+		due := !m.at.After(now)
+		if due {
+			owners[m.area] = m.to
+		}
+		return due
+	})
 }
 
-// decides reports whether an area moves because of a member's new share, once all changes until
-// then are in force.
-func (e *election) decides(area, k int, until time.Time) bool {
-	shares := func(own float64) func(int) float64 {
-		return func(other int) float64 {
-			m := e.members[other]
-			switch {
-			case other == k:
-				return own
-			case m.ShareSince.After(until):
-				return m.ShareBefore
-			}
-			return m.Share
+// schedule carries out the moves before a change of shares, and returns those after it. A move that
+// the change makes wrong is dropped, so that no area moves to a member that must give it away.
+func (e *election) schedule(owners []int, moves []move, change time.Time) []move {
+	moves = carryOut(owners, moves, slices.MinFunc([]time.Time{change, e.now}, time.Time.Compare))
+	wanted := e.assign(e.shares(change))
+	moves = slices.DeleteFunc(moves, func(m move) bool { return m.to != wanted[m.area] })
+	moving := map[int]bool{}
+	for _, m := range moves {
+		moving[m.area] = true
+	}
+	at := change
+	for _, area := range e.order {
+		switch {
+		case owners[area] == nobody: // there is no owner to interrupt
+			owners[area] = wanted[area]
+		case owners[area] != wanted[area] && !moving[area]:
+			moves = append(moves, move{area, wanted[area], at})
+			at = at.Add(MoveEvery)
 		}
 	}
-	return e.best(area, shares(e.members[k].Share)) != e.best(area, shares(e.members[k].ShareBefore))
+	return moves
 }
