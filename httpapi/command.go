@@ -73,6 +73,8 @@ func verbOf(method, path string) string {
 		return "orders place"
 	case "PATCH /api/v1/orders/{id}":
 		return "orders change"
+	case "POST /api/v1/dev/incidents/{id}":
+		return "dev incidents start"
 	}
 	return strings.NewReplacer("/api/v1/", "", "/{id}/", " ", "/", " ").Replace(path)
 }

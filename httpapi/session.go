@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/identity"
@@ -29,7 +30,7 @@ func (a *API) session(ctx context.Context, _ *request) (session, error) {
 		until := caller.Until.UTC()
 		s.Expires = &until
 	}
-	for _, e := range a.table {
+	for _, e := range slices.Concat(a.table, a.incidentEndpoints()) {
 		if e.method != http.MethodGet && e.admits(caller) {
 			s.Verbs = append(s.Verbs, verbOf(e.method, e.path))
 		}

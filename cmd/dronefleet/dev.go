@@ -52,7 +52,7 @@ type devCommand struct {
 	TraceTelemetry float64           `help:"Share of telemetry that is traced, unless the sender decided." default:"0.01" check:"min 0 max 1"`
 	NoOptimizer    bool              `help:"Game day: run no optimizer; optimizers that join do the planning."`
 	ClockSkew      time.Duration     `help:"Game day: how far the clock of State Manager and optimizer is ahead of all others, in simulated time." default:"0"`
-	Operator       bool              `help:"Let this machine's user act on the fleet at the console, without credentials, and start incidents: at a terminal by their number, and over HTTP."`
+	Operator       bool              `help:"Let this machine's user act on the fleet at the console, without credentials, and start incidents: there, at a terminal by their number, and over HTTP."`
 	Incident       []devrun.Incident `help:"Game day: let something go wrong at a simulated time after the start, by default after a minute; may be repeated. One of mass-casualty, depot-closed, drone-lost, optimizer-dead, wind, firestore-down." placeholder:"NAME[@TIME]"`
 }
 

@@ -518,7 +518,7 @@ func (run *devRun) operatorLines() []string {
 	if run.cfg.In != nil {
 		return append(lines, menuLines()...)
 	}
-	return append(lines, fmt.Sprintf("Incidents, to start with a POST to /api/v1/dev/incidents/NAME: %s.", strings.Join(incidentNames(), ", ")))
+	return append(lines, fmt.Sprintf("Incidents, to start at the console or with a POST to /api/v1/dev/incidents/NAME: %s.", strings.Join(incidentNames(), ", ")))
 }
 
 // awaitTelemetry waits until the first report is applied, so that the first

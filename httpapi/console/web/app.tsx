@@ -7,8 +7,9 @@ import { Cycles } from "./cycles";
 import { Dialog } from "./dialog";
 import { Handover } from "./handover";
 import { Header } from "./header";
+import { Incidents } from "./incidents";
 import { MapView } from "./mapview";
-import { views, type ViewName } from "./model";
+import type { ViewName } from "./model";
 import { Numbers } from "./numbers";
 import { knowsPast, type Page } from "./page";
 import { Palette } from "./palette";
@@ -74,7 +75,7 @@ function useMedia(query: string): boolean {
 function Tabs({ p }: Props) {
   return <nav id="tabs" aria-label="Views">
     <Sheet p={p} />
-    {views.map((v) => <button key={v} type="button" aria-current={v === p.model.view ? "page" : undefined} disabled={p.model.past !== null && !knowsPast(v)}
+    {p.views.map((v) => <button key={v} type="button" aria-current={v === p.model.view ? "page" : undefined} disabled={p.model.past !== null && !knowsPast(v)}
       onClick={() => p.show(v)} onDragEnter={() => v === "Timeline" && p.show(v)}>{v}</button>)}
     <button type="button" aria-keyshortcuts="Control+K" title="Find or do anything by its name: Ctrl-K" onClick={() => p.model.set({ pane: "palette" })}>Go to</button>
     <button type="button" title="What the page shows, saved under a name" onClick={() => p.model.set({ pane: "saved" })}>Saved</button>
@@ -92,6 +93,7 @@ const panels: Record<ViewName, (p: Page) => JSX.Element> = {
   Numbers: (p) => <Numbers p={p} />,
   Story: (p) => <StoryView p={p} />,
   Handover: (p) => <Handover p={p} />,
+  Incidents: (p) => <Incidents p={p} />,
 };
 
 function Panel({ p }: Props) {

@@ -6,7 +6,7 @@ import type { Store } from "./store";
 import type { Key, Kind } from "./types";
 import type { Verb } from "./verbs";
 
-export const views = ["Orders", "Timeline", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story", "Handover"] as const;
+export const views = ["Orders", "Timeline", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story", "Handover", "Incidents"] as const;
 export type ViewName = (typeof views)[number];
 export type Theme = "" | "light" | "dark"; // "" follows the browser
 

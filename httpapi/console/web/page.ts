@@ -1,8 +1,9 @@
 import { worst } from "./alerts";
 import { counts, numberOf } from "./counts";
 import { Filter } from "./filter";
+import { practises, type Incident } from "./incidents";
 import type { FleetMap } from "./map";
-import { Model, type Theme, type ViewName } from "./model";
+import { Model, views, type Theme, type ViewName } from "./model";
 import { said } from "./names";
 import { around, Replay, spanOf, type Span } from "./replay";
 import { session } from "./session";
@@ -23,6 +24,7 @@ export class Page {
   readonly stream: Stream;
   replay: Replay | null = null; // of the past, also while its first part is read
   readonly history = new Map<string, number[]>(); // of each count, a sample every 15 s
+  readonly begun = new Map<string, Incident>(); // incidents of a trial as they were started last, by name
   filter: Filter | null = null; // null shows all
   map!: FleetMap; // set by its component
   dark = false; // as the style sheet has it
@@ -72,6 +74,9 @@ export class Page {
     this.draw();
     this.siren.hear(this.live, m.sound);
   }
+
+  // views lists those that there are for whoever is signed in.
+  get views(): ViewName[] { return views.filter((v) => v !== "Incidents" || practises(this)); }
 
   show(view: ViewName): void { this.model.set({ view, why: false }); }
 
@@ -234,6 +239,6 @@ export class Page {
 }
 
 // knowsPast says which views show a past moment.
-export function knowsPast(view: ViewName): boolean { return view !== "Numbers" && view !== "Handover"; }
+export function knowsPast(view: ViewName): boolean { return !["Numbers", "Handover", "Incidents"].includes(view); }
 
 export function same(a: Key, b: Key | null): boolean { return a.kind === b?.kind && a.id === b.id; }

@@ -1,7 +1,6 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { worst } from "./alerts";
 import type { Props } from "./app";
-import { views } from "./model";
 import { name, said } from "./names";
 import { knowsPast, type Page } from "./page";
 import { around } from "./replay";
@@ -73,7 +72,7 @@ function commands(p: Page): Choice[] {
     for (const v of verbsFor(p.store, k, may)) if (!v.off) list.push({ name: `${v.name}: ${about}`, note: k.kind, run: () => m.set({ verb: v }) });
     if (p.store.droneOf(k)) list.push({ name: m.following ? "Do not follow" : `Follow: ${about}`, note: "map", run: () => p.follow(!m.following) });
   }
-  for (const v of views) if (m.past === null || knowsPast(v)) list.push({ name: v, note: "view", run: () => p.show(v) });
+  for (const v of p.views) if (m.past === null || knowsPast(v)) list.push({ name: v, note: "view", run: () => p.show(v) });
   for (const v of savedViews()) list.push({ name: v.name, note: "saved view", run: () => openView(v) });
   return [...list, { name: "Saved views", note: "page", run: () => m.set({ pane: "saved" }) }, { name: "Show the whole map", note: "map", run: () => p.map.fit() }, { name: "Show all, without a filter", note: "page", run: () => p.narrow([], "") },
     { name: "Wall", note: "page", run: () => m.set({ wall: true }) }, { name: "Deselect", note: "page", run: () => p.select(null) }];
