@@ -47,6 +47,9 @@ const (
 	// missionRevision on a drone repeats its mission's revision, so that the
 	// drone's version changes whenever its mission does.
 	missionRevision = "missionRevision"
+	// bindingChanges on a drone counts the commits that changed its mission or an order of it; see
+	// FlightCache.
+	bindingChanges = "bindingChanges"
 )
 
 var failedMissionCodec = codec[domain.FailedMission]{

@@ -1,12 +1,17 @@
 package firestoretx_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
+
+	"cloud.google.com/go/firestore"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
@@ -89,5 +94,135 @@ func TestStore_SnapshotCostsTwoRPCsForFlights(t *testing.T) {
 	without, with := cost(idleOnly), cost(wanted)
 	if without.RPCs != 6 || with.RPCs != 8 || with.Reads-without.Reads > 4 {
 		t.Errorf("cost %+v, without flights %+v", with, without)
+	}
+}
+
+// F-CYC-01: whatever happens to a mission in flight and to its orders, with and without the drone, what a
+// cycle remembers is what it would read at the same time.
+func TestStore_RemembersFlightsAsTheyAre(t *testing.T) {
+	f := newFleet(t)
+	f.noteOffers()
+	random := rand.New(rand.NewPCG(3, 4))
+	ann := firestoretx.By(t.Context(), "ann")
+	req := wanted
+	req.Known = &firestoretx.FlightCache{}
+	req.Limits.MaxSilence = time.Hour
+	var mission domain.MissionID
+	n, revision, completed, flown := 0, 1, 0, 0
+	order := func() domain.OrderID { return domain.OrderID(fmt.Sprint("O", max(1, n-random.IntN(3)))) }
+	done := map[string]int{}
+	for range 150 {
+		f.now = time.Now().UTC().Truncate(time.Microsecond)
+		what, err := "", error(nil)
+		switch random.IntN(12) {
+		case 0:
+			what = "begin"
+			n += 2
+			f.mustReport(t, idle("D1", f.now))
+			for _, id := range []int{n - 1, n} {
+				f.mustOrder(t, domain.OrderID(fmt.Sprint("O", id)))
+			}
+			entry := f.assign(t, f.decision(domain.DecisionID(fmt.Sprint("D", n)), "D1", domain.OrderID(fmt.Sprint("O", n-1))))
+			if entry.Outcome == domain.OutcomeApplied {
+				mission, revision, completed = entry.MissionID, 1, 0
+				done["begun"]++
+			}
+		case 1, 2:
+			what = "report"
+			err = f.report(t, f.names(mission, revision, 0, completed))
+		case 3:
+			what = "reach"
+			completed++
+			err = f.report(t, f.names(mission, revision, 0, completed))
+		case 4:
+			what = "amend"
+			last := domain.OrderID(fmt.Sprint("O", n))
+			if entry := f.assign(t, f.amendment(domain.DecisionID(fmt.Sprint("A", f.now.UnixNano())), mission, revision, domain.OrderID(fmt.Sprint("O", n-1)), last)); entry.Outcome == domain.OutcomeApplied {
+				revision = entry.Revision
+				done["amended"]++
+			}
+		case 5:
+			what = "priority"
+			p := domain.Priorities[random.IntN(len(domain.Priorities))]
+			err = f.ChangeOrder(ann, order(), domain.OrderChange{Priority: &p}, "why")
+		case 6:
+			what = "deadline"
+			at := f.now.Add(time.Duration(random.IntN(100)) * time.Millisecond)
+			err = f.ChangeOrder(ann, order(), domain.OrderChange{Deadline: &at}, "why")
+		case 7:
+			what = "sweep"
+			_, err = f.Sweep(t.Context(), nil)
+		case 8:
+			what = "pin"
+			err = f.PinOrder(ann, policy.Pin{Order: order(), Drone: "D1", Why: "why"})
+		case 9:
+			what = "cancel"
+			err = f.CancelOrder(ann, order(), "why")
+		case 10:
+			what = "sent"
+			err = f.MarkCommandsPublished(t.Context(), f.offered)
+			f.offered = nil
+		case 11:
+			if random.IntN(4) == 0 && mission != "" {
+				what = "recall"
+				err = f.RecallMission(ann, mission, "why")
+			}
+		}
+		if _, refused := policy.ReasonOf(err); err != nil && !refused {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if err == nil {
+			done[what]++
+		}
+		diff, err := differentFlights(t.Context(), f.Store, req)
+		if err != nil || diff != "" {
+			t.Fatalf("after %s: remembered, and read: %s, %v", what, diff, err)
+		}
+		flown += len(f.snapshot(t, req).Flights)
+	}
+	for _, what := range []string{"begun", "report", "reach", "amended", "priority", "deadline", "pin", "cancel", "sent"} {
+		if done[what] == 0 {
+			t.Errorf("no %s was done: %v", what, done)
+		}
+	}
+	if flown < 20 {
+		t.Errorf("only %d flights were compared", flown)
+	}
+}
+
+// F-CYC-01: a cycle reads a mission in flight and its orders once for each of their changes. The
+// comparison of the test above notices an order that is changed without its drone.
+func TestStore_ReadsFlightsOnceForEachChange(t *testing.T) {
+	clients := emutest.Clients(t)
+	f := &fleet{client: clients.Firestore, now: time.Now().UTC()}
+	f.noteOffers()
+	emutest.IssueFences(t, f.client, "000000000000001", "")
+	if err := f.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	mission := f.inFlight(t, "O1")
+	req := wanted
+	req.Known = &firestoretx.FlightCache{}
+	req.Limits.MaxSilence = time.Hour
+	cost := func() meter.Firestore {
+		return spent(clients.Meter.FirestoreTotals, func() {
+			if snap := f.snapshot(t, req); len(snap.Flights) != 1 || len(snap.Flights[0].Orders) != 1 {
+				t.Fatalf("flights %+v", snap.Flights)
+			}
+		})
+	}
+	first, second := cost(), cost()
+	f.mustReport(t, f.names(mission, 1, 2*time.Second, 0)) // a position
+	third := cost()
+	f.mustReport(t, f.names(mission, 1, 4*time.Second, 1)) // picked up
+	fourth := cost()
+	if second.RPCs != first.RPCs-2 || second.Reads != first.Reads-2 || third != second || fourth != first {
+		t.Errorf("cost %+v, then %+v, after a position %+v, after a stop %+v", first, second, third, fourth)
+	}
+	if _, err := f.client.Doc("orders/O1").Update(t.Context(), []firestore.Update{{Path: "priority", Value: "CRITICAL"}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff, err := differentFlights(t.Context(), f.Store, req); err != nil || diff == "" {
+		t.Errorf("the comparison does not notice an order that was changed by hand, %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package firestoretx_test
 
 import (
+	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -160,6 +161,7 @@ func (t told) and(c domain.Command) told {
 
 // judgeDeed checks how one attempt changed the documents.
 func (x *trial) judgeDeed() {
+	x.judgeFlights()
 	before, now := x.docs, x.server.Now().Truncate(time.Microsecond)
 	x.docs = x.documents()
 	if x.predicted != nil {
@@ -197,6 +199,35 @@ func (x *trial) judgeDeed() {
 			x.expect(m.CommandPending || told.until.Equal(m.CommandExpiresAt), "the command sent last expires %s; it is not the one of %+v", told.until, m)
 		}
 	}
+}
+
+// judgeFlights compares the missions in flight that a cycle remembers with those that it would read at
+// the same time.
+func (x *trial) judgeFlights() {
+	for _, d := range trialDepots {
+		req := firestoretx.SnapshotRequest{Depot: d.ID, Flights: true, Known: x.flights[d.ID]}
+		for range 2 { // the first may get a fault that was meant for the deed
+			diff, err := differentFlights(x.t.Context(), x.judge, req)
+			if err != nil {
+				continue
+			}
+			x.expect(diff == "", "F-CYC-01: remembered, and read: %s", diff)
+			break
+		}
+	}
+}
+
+// differentFlights compares the flights of a snapshot that remembers missions with those of one that
+// reads them at the same time. What the outbox notes is no part of a plan.
+func differentFlights(ctx context.Context, store *firestoretx.Store, req firestoretx.SnapshotRequest) (string, error) {
+	known, err := store.Snapshot(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	req.Known, req.At = nil, known.ReadTime
+	read, err := store.Snapshot(ctx, req)
+	return cmp.Diff(known.Flights, read.Flights, cmpopts.EquateEmpty(),
+		cmpopts.IgnoreFields(domain.Mission{}, "CommandPending", "CommandExpiresAt", "CommandPublishedAt", "RevokePublishedAt")), err
 }
 
 // judgeAnswer checks the answer to an order request. F-ORD-02: changed content is

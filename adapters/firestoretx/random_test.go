@@ -69,9 +69,11 @@ type trial struct {
 	cycles   int
 	steps    []string
 
-	resting   bool       // attempts are judged together at the end, not one by one
-	docs      documents  // after the last attempt
-	predicted *documents // what the current attempt must lead to; nil if not predicted
+	flights   map[domain.DepotID]*firestoretx.FlightCache // of each depot's snapshots
+	flown     int                                         // missions in flight that were compared
+	resting   bool                                        // attempts are judged together at the end, not one by one
+	docs      documents                                   // after the last attempt
+	predicted *documents                                  // what the current attempt must lead to; nil if not predicted
 	told      map[domain.MissionID]told
 	asked     map[string][]time.Time // when each content was published, by its hash
 	known     invariant.History      // what documents do not record
@@ -91,7 +93,8 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	x := &trial{
 		t: t, random: rand.New(rand.NewPCG(seed, 0)), faults: fault.New(seed), lossy: seed%4 >= 2, skewed: seed%2 == 0,
 		wishes: map[domain.OrderID]domain.OrderRequest{}, told: map[domain.MissionID]told{}, asked: map[string][]time.Time{},
-		server: clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)),
+		flights: map[domain.DepotID]*firestoretx.FlightCache{depot.ID: {}, "DEPOT-2": {}},
+		server:  clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)),
 	}
 	emutest.ServeFirestore(t, firestoreemu.Options{Clock: x.server, Faults: x.faults, Indexes: deploy.FirestoreIndexes})
 	client := emutest.Clients(t).Firestore
@@ -364,6 +367,9 @@ func (x *trial) telemetry(id domain.DroneID, d domain.Drone, m domain.Mission) d
 	if m.ReachedStops < len(m.Route) && !x.chance(3) {
 		t.Position = m.Route[m.ReachedStops].Position
 	}
+	if id != "D3" { // which cannot amend
+		t.SupportsAmendments, t.MissionRevision = true, m.RouteRevision
+	}
 	switch x.random.IntN(10) {
 	case 0, 1: // it does not know its mission yet, or has ended it
 		t.Status, t.MissionID = domain.DroneIdle, ""
@@ -525,7 +531,7 @@ func (x *trial) rest() {
 // Whatever messages State Managers receive, with different clocks, failed commits and lost answers,
 // the invariants hold after every step and everything ends. It needs the embedded server, which
 // injects faults and uses a fake clock. F-DOC-01, F-TEL-02, F-TEL-06, F-TEL-09, F-ORD-02, F-ORD-04,
-// F-DEC-01, F-DEC-04, F-DEC-05, F-ACK-01, F-BAT-01
+// F-DEC-01, F-DEC-04, F-DEC-05, F-ACK-01, F-BAT-01, F-CYC-01
 func TestStore_RandomOperations(t *testing.T) {
 	first, last := randomSeeds(t)
 	for seed := first; seed <= last; seed++ {

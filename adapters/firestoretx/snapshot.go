@@ -28,6 +28,8 @@ type SnapshotRequest struct {
 	Limits policy.Limits
 	// Flights also asks for the drones in flight whose missions can be amended.
 	Flights bool
+	// Known, if not nil, remembers missions in flight from one snapshot of the area to the next.
+	Known *FlightCache
 	// OnMalformed, if set, is called for each drone, order or warehouse that was left
 	// out because its document is malformed.
 	OnMalformed func(error)
@@ -50,7 +52,8 @@ type SnapshotRequest struct {
 // several areas the first counts the orders: 1 RPC and a read more, and one more for every
 // 30 depots; if no depot plans some, it reads all that are PENDING. With Flights 2 RPCs
 // more if a drone flies, one more for every 10 depots instead of 30, and a read for every
-// drone in flight, its mission and each of its orders. Where slots are limited, a read for
+// drone in flight, its mission and each of its orders; with Known, missions and orders are read
+// once for each of their changes. Where slots are limited, a read for
 // every drone that charges.
 func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snapshot, error) {
 	req.Limits = req.Limits.WithDefaults()
@@ -69,7 +72,12 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 	if req.At.IsZero() {
 		followed = s.followed(ctx)
 	}
+	cache := req.Known
+	if !req.At.IsZero() {
+		cache = nil
+	}
 	var snap domain.Snapshot
+	var known map[domain.DroneID]knownFlight
 	err := s.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		snap, malformed = domain.Snapshot{}, nil
 		depots, warehouses, err := s.readPlaces(tx, req, followed)
@@ -94,7 +102,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		if err != nil {
 			return wrap(err, "drones")
 		}
-		if snap.Flights, err = s.readFlights(tx, s.DronePolicy(req.Limits), flying, snap.ReadTime, leaveOut); err != nil {
+		if snap.Flights, known, err = s.readFlights(tx, s.DronePolicy(req.Limits), flying, cache, snap.ReadTime, leaveOut); err != nil {
 			return wrap(err, "drones in flight")
 		}
 		if err := s.readWaiting(ctx, tx, area, area.ID() == areas[0].ID(), &snap, leaveOut); err != nil {
@@ -104,6 +112,9 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		malformed = append(malformed, warehouses.Malformed...)
 		return nil
 	}, opts...)
+	if err == nil {
+		cache.keep(known)
+	}
 	for _, err := range malformed {
 		if req.OnMalformed != nil {
 			req.OnMalformed(err)
@@ -115,7 +126,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 
 // readDrones adds the idle drones of an area to a snapshot, and those that charge where slots are
 // limited. It returns those in flight if requested.
-func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area domain.Area, snap *domain.Snapshot, leaveOut func(error) bool) (flying []domain.Drone, _ error) {
+func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area domain.Area, snap *domain.Snapshot, leaveOut func(error) bool) (flying []flyingDrone, _ error) {
 	drones := s.DronePolicy(req.Limits)
 	statuses := []domain.DroneStatus{domain.DroneIdle}
 	if req.Flights {
@@ -133,7 +144,7 @@ func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area 
 				snap.Charging = append(snap.Charging, d.Drone)
 			case !drones.Fit(d.Drone, snap.ReadTime):
 			case d.Bound() && d.SupportsAmendments:
-				flying = append(flying, d.Drone)
+				flying = append(flying, flyingDrone{d.Drone, bindingStateOf(doc, d.Drone)})
 			case d.Status == domain.DroneIdle && !d.Bound():
 				snap.Drones = append(snap.Drones, d.Drone)
 			}
@@ -200,64 +211,6 @@ func (s *Store) waitingFor(depots []domain.DepotID) firestore.Query {
 		waiting = waiting.Where("planningDepotId", "in", depots)
 	}
 	return waiting
-}
-
-// readFlights reads the amendable missions of drones in flight with their orders. It also reads the
-// missions of homebound drones that can take the next one.
-func (s *Store) readFlights(tx *firestore.Transaction, drones policy.DronePolicy, flying []domain.Drone, now time.Time, leaveOut func(error) bool) ([]domain.Flight, error) {
-	if len(flying) == 0 {
-		return nil, nil
-	}
-	ids := make([]domain.MissionID, len(flying))
-	for i, d := range flying {
-		ids[i] = d.CurrentMissionID
-	}
-	docs, err := tx.GetAll(refs(s, Missions, ids))
-	if err != nil {
-		return nil, err
-	}
-	var flights []domain.Flight
-	var ahead []domain.OrderID
-	for i, doc := range docs {
-		if !doc.Exists() {
-			continue
-		}
-		m, err := missionCodec.decode(doc)
-		amendable := drones.Amendable(flying[i], m, now)
-		homebound := m.Status == domain.MissionCompleted && drones.CanAcceptMission(flying[i], 0, now, now) == nil
-		if leaveOut(err) || !amendable && !homebound {
-			continue
-		}
-		flights = append(flights, domain.Flight{Drone: flying[i], Mission: m, ReachedAt: policy.LastReachedAt(m)})
-		if amendable {
-			ahead = append(ahead, m.OrderIDs...)
-		}
-	}
-	if len(ahead) == 0 {
-		return flights, nil
-	}
-	if docs, err = tx.GetAll(refs(s, Orders, ahead)); err != nil {
-		return nil, err
-	}
-	for i := range flights {
-		f := &flights[i]
-		if f.Mission.Status != domain.MissionActive {
-			continue
-		}
-		n := len(f.Mission.OrderIDs)
-		for _, doc := range docs[:n] {
-			if !doc.Exists() {
-				continue
-			}
-			o, err := orderCodec.decode(doc)
-			ahead := o.Status == domain.OrderAssigned || o.Status == domain.OrderInDelivery
-			if !leaveOut(err) && ahead && o.AssignedMissionID == f.Mission.ID {
-				f.Orders = append(f.Orders, o)
-			}
-		}
-		docs = docs[n:]
-	}
-	return flights, nil
 }
 
 // depotsRead are the depots at one time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -395,8 +396,17 @@ func (t *txn) binding(id domain.DroneID) policy.Binding {
 // write stores a change: the fields of each entity that differ from what the
 // transaction read, and the events.
 func (t *txn) write(c policy.Change) error {
+	holders, err := t.holders(c)
+	if err != nil {
+		return err
+	}
 	if c.Drone != nil {
-		if err := t.writeDrone(*c.Drone, c.Missions); err != nil {
+		if err := t.writeDrone(*c.Drone, c); err != nil {
+			return err
+		}
+	}
+	for _, id := range holders {
+		if err := t.Update(t.store.doc(Drones, string(id)), []firestore.Update{countBindingChange}); err != nil {
 			return err
 		}
 	}
@@ -480,19 +490,56 @@ func shardOf(id string, shards int) int {
 	return int(h.Sum32() % uint32(shards))
 }
 
-// writeDrone stores a drone. If its mission changes too, it also stores the mission's revision, so
-// that the drone's version stands for the whole binding.
-func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
+// countBindingChange marks a drone's document when its mission or an order of it changes.
+var countBindingChange = firestore.Update{FieldPath: firestore.FieldPath{bindingChanges}, Value: firestore.Increment(1)}
+
+// holders are the drones whose mission, or an order of it, is changed without them: an operator
+// changes an order, or the sweeper finds it late. Their documents are changed too, see FlightCache.
+func (t *txn) holders(c policy.Change) (ids []domain.DroneID, _ error) {
+	held := map[domain.DroneID]domain.MissionID{}
+	for _, m := range c.Missions {
+		if m.Status == domain.MissionActive {
+			held[m.DroneID] = m.ID
+		}
+	}
+	for _, o := range c.Orders {
+		if was := t.orders[o.ID]; was.AssignedMissionID != "" {
+			held[was.AssignedDroneID] = was.AssignedMissionID
+		}
+	}
+	delete(held, "")
+	if c.Drone != nil {
+		delete(held, c.Drone.ID)
+	}
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		if _, read := t.drones[id]; !read && c.Drone == nil && domain.CheckDocumentID(string(id)) == nil {
+			if err := t.readDrones(id); err != nil {
+				return nil, err
+			}
+		}
+		if d := t.drones[id]; d.exists && (d.err != nil || d.CurrentMissionID == held[id]) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// writeDrone stores a drone of a change. If its mission or an order changes too, it also counts
+// that, so that the drone's version stands for the whole binding.
+func (t *txn) writeDrone(d domain.Drone, c policy.Change) error {
 	ref := t.store.doc(Drones, string(d.ID))
 	before := t.drones[d.ID]
 	if !before.exists {
 		return t.Create(ref, droneCodec.encode(d))
 	}
 	us := droneCodec.updates(before.Drone, d)
-	for _, m := range missions {
+	for _, m := range c.Missions {
 		if m.DroneID == d.ID {
 			us = append(us, firestore.Update{FieldPath: firestore.FieldPath{missionRevision}, Value: m.Revision})
 		}
+	}
+	if len(c.Missions)+len(c.Orders) > 0 {
+		us = append(us, countBindingChange)
 	}
 	if len(us) == 0 {
 		return nil

@@ -172,7 +172,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	planning, stop := context.WithCancelCause(lease)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { stop(errShutdown) })()
-	p, err := r.plan(planning, c, memory.planner)
+	p, err := r.plan(planning, c, memory)
 	if cause := context.Cause(planning); cause != nil {
 		return cause
 	}
@@ -276,7 +276,8 @@ type cyclePlan struct {
 }
 
 // plan reads the snapshot and plans. It notes in c what it saw and decided.
-func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) (cyclePlan, error) {
+func (r *Runner) plan(ctx context.Context, c *domain.Cycle, memory *Memory) (cyclePlan, error) {
+	p := memory.planner
 	turn, err := r.searches.wait(ctx)
 	if err != nil {
 		return cyclePlan{}, err
@@ -286,7 +287,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	began, asked := time.Now(), r.clock.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
 		Depot: c.DepotID, AreaRadius: r.cfg.AreaRadius, Limits: r.cfg.Limits,
-		Flights: !r.cfg.NoAmendments,
+		Flights: !r.cfg.NoAmendments, Known: &memory.flights,
 		OnMalformed: func(err error) {
 			r.log.ErrorContext(ctx, "document left out of the snapshot; correct it", slog.Any("err", err))
 			leaveOut(c, err.Error())

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -20,6 +21,7 @@ const (
 // Memory is what a Runner remembers of one area between its cycles.
 type Memory struct {
 	planner *planner.Planner
+	flights firestoretx.FlightCache
 	drones  []domain.Drone // all of the area
 	readAt  time.Time      // machine time; zero if never read
 	quiet   int            // cycles without orders since quietAt

@@ -347,7 +347,7 @@ func (m Model) timeCycles(f Fleet, p Platform, t *Timing) {
 	n, areas := float64(f.Drones), float64(f.Areas)
 	s := &planning{
 		simulation: newSimulation(f, 2), model: m, fleet: f, p: p,
-		documents: n/areas*(f.Idle+2*f.Bound+f.Open) + depotsOfCycle, orders: n * f.OrdersPerDroneDay / (24 * 60 * 60),
+		documents: n/areas*(f.Idle+f.Bound+f.waiting()) + depotsOfCycle, orders: n * f.OrdersPerDroneDay / (24 * 60 * 60),
 		locked: make([]bool, f.Areas), learned: -learnEvery.Seconds(),
 	}
 	processes := make([]*optimizer, f.Optimizers)

@@ -25,8 +25,8 @@ func readIndexes(t *testing.T, content []byte) (f indexFile) {
 }
 
 // elsewhere are the last fields of composite indexes that no sample writes: people do, or messages
-// that are refused, at most 5 a second for each State Manager. A flag does not rise.
-var elsewhere = []string{"refusals.refusedAt", "placeChanges.changedAt", "drones.retiredAt", "orders.held"}
+// that are refused, at most 5 a second for each State Manager. Flags, depots and statuses do not rise.
+var elsewhere = []string{"refusals.refusedAt", "placeChanges.changedAt", "drones.retiredAt", "orders.held", "orders.planningDepotId", "drones.status"}
 
 // F-AUD-14: every time that an index ends with is one that the samples write, and stays below what
 // an index takes at the peak, up to the fleet from which the documents tell fleets to shard events.

@@ -84,6 +84,9 @@ func Typical(drones, areas int, owned bool) Fleet {
 	return f
 }
 
+// waiting is the open orders for each drone that no mission has.
+func (f Fleet) waiting() float64 { return max(0, f.Open-f.Bound*f.OrdersPerMission) }
+
 // areasOf is an area for a thousand drones.
 func areasOf(drones int) int { return max(1, drones/1000) }
 
@@ -99,8 +102,8 @@ type Work struct {
 	MoreChanges float64
 	// Sweeps, and the sum over them of idle drones, bound drones, open orders and depots.
 	Sweeps, SweptIdle, SweptBound, SweptOpen, SweptAreas float64
-	// Cycles, those that search, and the same sums.
-	Cycles, Searches, ReadIdle, ReadBound, ReadOpen    float64
+	// Cycles, those that search, and the sums over them of idle and bound drones and waiting orders.
+	Cycles, Searches, ReadIdle, ReadBound, ReadWaiting float64
 	Taken                                              float64 // locks, for a cycle each
 	Looks, Looked                                      float64
 	Censuses, Watches, WatchedAreas, Checks, LostTries float64
@@ -142,8 +145,8 @@ var laws = map[Kind][]unit{
 	{workSweep, "depots"}:         {func(w Work) float64 { return w.SweptAreas }},
 	{workSweep, "*"}:              {sweeps},
 	{workCycle, "drones"}:         {func(w Work) float64 { return w.ReadIdle }, func(w Work) float64 { return w.ReadBound }},
-	{workCycle, "missions"}:       {func(w Work) float64 { return w.ReadBound }},
-	{workCycle, "orders"}:         {func(w Work) float64 { return w.ReadOpen }},
+	{workCycle, "missions"}:       {decisions}, // once for each of its changes
+	{workCycle, "orders"}:         {func(w Work) float64 { return w.ReadWaiting }, decisions},
 	{workCycle, "locks"}:          {func(w Work) float64 { return w.Taken }},
 	{workCycle, "fence_counters"}: {func(w Work) float64 { return w.Taken }},
 	{workCycle, "*"}:              {cycles},
@@ -359,7 +362,7 @@ func (m Model) day(f Fleet, t Timing) Work {
 		w.Taken = w.Cycles
 	}
 	perArea := w.Cycles / areas
-	w.ReadIdle, w.ReadBound, w.ReadOpen = perArea*w.Idle, perArea*w.Bound, perArea*w.Open
+	w.ReadIdle, w.ReadBound, w.ReadWaiting = perArea*w.Idle, perArea*w.Bound, perArea*f.waiting()*n
 	w.Looks = t.Looks * seconds
 	w.Looked = w.Looks * (n + learnedBeside)
 	w.Censuses = managers * seconds / censusEvery.Seconds()

@@ -354,8 +354,9 @@ func (t *trial) periodic(ctx context.Context, second int, runner *dispatch.Runne
 			t.work.Cycles++
 			t.work.Taken++
 			t.work.Searches += min(1, float64(c.Orders))
+			t.work.ReadWaiting += float64(c.Orders)
 		}
-		t.work.ReadIdle, t.work.ReadBound, t.work.ReadOpen = t.work.ReadIdle+t.work.Idle, t.work.ReadBound+t.work.Bound, t.work.ReadOpen+t.work.Open
+		t.work.ReadIdle, t.work.ReadBound = t.work.ReadIdle+t.work.Idle, t.work.ReadBound+t.work.Bound
 		return nil
 	})
 	return err
