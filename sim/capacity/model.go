@@ -44,6 +44,9 @@ const (
 	// learnedBeside is the reads of a look beside the documents of drones: travel and demand, twice.
 	learnedBeside     = 4
 	warehousesPerArea = 5
+	// flightReads is how many orders cycles read of a mission in flight. In the samples decisions grow
+	// with waiting orders, so the two could not be told apart.
+	flightReads = 2
 	// depotsOfCycle is a cycle's reads of its depot and of the warehouses deleted lately.
 	depotsOfCycle = 2
 )
@@ -146,7 +149,7 @@ var laws = map[Kind][]unit{
 	{workSweep, "*"}:              {sweeps},
 	{workCycle, "drones"}:         {func(w Work) float64 { return w.ReadIdle }, func(w Work) float64 { return w.ReadBound }},
 	{workCycle, "missions"}:       {decisions}, // once for each of its changes
-	{workCycle, "orders"}:         {func(w Work) float64 { return w.ReadWaiting }, decisions},
+	{workCycle, "orders"}:         {func(w Work) float64 { return w.ReadWaiting + flightReads*w.Decisions }},
 	{workCycle, "locks"}:          {func(w Work) float64 { return w.Taken }},
 	{workCycle, "fence_counters"}: {func(w Work) float64 { return w.Taken }},
 	{workCycle, "*"}:              {cycles},
