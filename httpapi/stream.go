@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,7 +18,7 @@ import (
 func (a *API) streamEndpoint() endpoint {
 	return endpoint{
 		method: get, path: streamPath, role: viewer, requesters: true, summary: "Follow the fleet: its state, then what changes. See docs/stream.md.",
-		parameters: []parameter{streamKinds, streamDepot, streamArea, streamRequester}, answer: writesA("text/event-stream", schema{"type": "string"}, a.stream),
+		parameters: []parameter{streamKinds, streamDepot, streamArea, streamNear, streamAfter, streamRequester}, answer: writesA("text/event-stream", schema{"type": "string"}, a.stream),
 	}
 }
 
@@ -35,6 +36,16 @@ var (
 		wrong: func(value string) string { _, detail := areaOf(value); return detail },
 	}
 )
+
+var streamNear = parameter{
+	name: "near", says: "What the client looks at, as in area. Of drones elsewhere one position comes in 6 s.", example: "48.8,2.2,48.9,2.4", schema: schema{"type": "string"},
+	wrong: func(value string) string { _, detail := areaOf(value); return detail },
+}
+
+var streamAfter = parameter{
+	name: "after", says: "The id of the last event that the client has, if it cannot send Last-Event-ID.", example: "0d5f31c2-17", schema: schema{"type": "string"},
+	wrong: func(string) string { return "" }, // one that is not known is as good as none
+}
 
 // kindsOf parses a value of streamKinds. The text wrong is as in parameter.
 func kindsOf(value string) (kinds map[live.Kind]bool, wrong string) {
@@ -90,9 +101,12 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 	if r.has("area") {
 		filter.Area, _ = areaOf(r.value("area")) // checked
 	}
+	if r.has("near") {
+		filter.Near, _ = areaOf(r.value("near")) // checked
+	}
 	connection, _ := ctx.Value(connectionKey{}).(context.Context)
 	streaming, _ := ctx.Value(streamingKey{}).(context.Context)
-	after := r.Header.Get("Last-Event-ID")
+	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.value("after"))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("X-Accel-Buffering", "no") // proxies must not hold events back

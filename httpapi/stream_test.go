@@ -84,7 +84,7 @@ func (s *served) watch(path, after string, token ...string) *page {
 	}
 	p := &page{t: s.t, resp: resp, lines: bufio.NewReader(resp.Body), entities: map[string]json.RawMessage{}, at: map[string][6]any{}, names: map[string]int{}}
 	s.t.Cleanup(func() { resp.Body.Close() })
-	for after == "" && p.names["snapshot"] == 0 {
+	for after == "" && !strings.Contains(path, "after=") && p.names["snapshot"] == 0 {
 		p.next()
 	}
 	return p
@@ -243,17 +243,19 @@ func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
 	if n, bytes := s.clients.Meter.LiveReports.Value(), s.clients.Meter.LiveReportsBytes.Value(); n != 1 || bytes < 50 || bytes > 500 {
 		t.Errorf("the feed received %d reports, %d bytes, want 1", n, bytes)
 	}
-	// A viewer that comes back is told only what changed.
-	again := s.watch("/api/v1/stream", p.lastID)
+	// A viewer that comes back is told only what changed, also one that looks at another place. F-CYC-03
+	again, elsewhere := s.watch("/api/v1/stream", p.lastID), s.watch("/api/v1/stream?near=1,1,2,2&after="+p.lastID, "")
 	p.close() // not before, or the feed may have ended
 	if err := s.store.HoldOrder(firestoretx.By(t.Context(), "ann"), "O3", "again"); err != nil {
 		t.Fatal(err)
 	}
-	again.has("order/O3", `"held":true`)
-	if again.names["snapshot"] > 0 || len(again.entities) > 3 {
-		t.Errorf("told %d entities again, with %d snapshots", len(again.entities), again.names["snapshot"])
+	for _, p := range []*page{again, elsewhere} {
+		p.has("order/O3", `"held":true`)
+		if p.names["snapshot"] > 0 || len(p.entities) > 3 {
+			t.Errorf("told %d entities again, with %d snapshots", len(p.entities), p.names["snapshot"])
+		}
+		p.close()
 	}
-	again.close()
 	// When nobody looks, the subscription goes.
 	emutest.Eventually(t, "no temporary subscription", func() error {
 		for sub, err := range s.subscriptions() {
@@ -447,7 +449,7 @@ func TestStream_RefusesWrongFilters(t *testing.T) {
 	s := serve(t)
 	for query, part := range map[string]string{
 		"kinds=drone,plane": `kinds has "plane"; give a list of`, "kinds=": "kinds has", "area=1,2,3": "area is", "area=1,2,3,NaN": "area has",
-		"area=2,2,1,3": "which is empty", "depot=a/b": "depot", "since=1": "is not a parameter",
+		"area=2,2,1,3": "which is empty", "near=91,0,92,0": "near has", "depot=a/b": "depot", "since=1": "is not a parameter",
 	} {
 		s.refused(http.MethodGet, "/api/v1/stream?"+query, http.StatusBadRequest, part)
 	}

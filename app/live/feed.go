@@ -163,6 +163,8 @@ type Filter struct {
 	Depot domain.DepotID
 	// Area leaves out what is somewhere else.
 	Area *Area
+	// Near is what the viewer looks at. Moves of drones elsewhere are told later, after nearTurns updates.
+	Near *Area
 	// Requester leaves out all but the requester's orders and their refusals.
 	Requester string
 }

@@ -17,8 +17,17 @@ type Viewer struct {
 	fresh   bool  // it needs a snapshot
 	// shown are the entities that it has, if what it sees depends on where they are.
 	shown map[Key]bool
-	left  bool
+	// held has the drones out of Filter.Near that have moved since the viewer was told where they are; turns
+	// has them by the update that tells it.
+	held    map[domain.DroneID]bool
+	turns   [nearTurns][]domain.DroneID
+	turn    int
+	resumed bool // what it was told of drones out of Filter.Near is not known
+	left    bool
 }
+
+// nearTurns is after how many updates a viewer is told of a move out of its Filter.Near. The stream has four updates a second.
+const nearTurns = 24
 
 // Update is what changed for a viewer.
 type Update struct {
@@ -40,14 +49,14 @@ func (u Update) Empty() bool {
 }
 
 func newViewer(s *session, filter Filter, after string) *Viewer {
-	v := &Viewer{session: s, filter: filter, fresh: true}
+	v := &Viewer{session: s, filter: filter, fresh: true, held: map[domain.DroneID]bool{}}
 	id, text, _ := cutLast(after, "-")
 	seq, err := strconv.ParseInt(text, 10, 64)
 	// What a viewer with a moving view had before is not known.
 	if err != nil || id != s.id || filter.moves() {
 		return v
 	}
-	v.seq, v.fresh = seq, false
+	v.seq, v.fresh, v.resumed = seq, false, true
 	return v
 }
 
@@ -96,15 +105,50 @@ func (v *Viewer) Next() Update {
 			v.shown = map[Key]bool{}
 		}
 	}
+	due := v.nextTurn(u.Snapshot)
 	told := map[domain.DroneID]bool{} // drones whose position is in u
 	s.picture.book.since(v.seq, func(e *entry) {
 		v.tell(&u, e, told)
 	}, func(p *Position) {
-		v.tellMove(&u, p, told)
+		v.tellMove(&u, p, told, false)
 	})
+	for _, id := range due {
+		if m := s.picture.book.positions[id]; m != nil {
+			v.tellMove(&u, m.position, told, true)
+		}
+	}
 	v.seq = s.picture.book.seq
 	u.ID, u.ReadTime = fmt.Sprintf("%s-%d", s.id, v.seq), s.sources.readTime
 	return u
+}
+
+// nextTurn returns the drones that the viewer is to be told of now, whether or not they are near.
+func (v *Viewer) nextTurn(snapshot bool) (due []domain.DroneID) {
+	switch {
+	case snapshot: // it has all positions
+		clear(v.held)
+		clear(v.turns[:])
+	case v.resumed && v.filter.Near != nil:
+		for id := range v.session.picture.book.positions {
+			v.hold(id)
+			v.turn = (v.turn + 1) % nearTurns
+		}
+	}
+	v.resumed = false
+	v.turn = (v.turn + 1) % nearTurns
+	due, v.turns[v.turn] = v.turns[v.turn], nil
+	for _, id := range due {
+		delete(v.held, id)
+	}
+	return due
+}
+
+// hold has the viewer told of a drone's position in nearTurns updates.
+func (v *Viewer) hold(id domain.DroneID) {
+	if !v.held[id] {
+		v.held[id] = true
+		v.turns[v.turn] = append(v.turns[v.turn], id)
+	}
 }
 
 // tell adds a changed entity to u, or hides it if the viewer must no longer see it. A drone comes
@@ -144,8 +188,8 @@ func (v *Viewer) hide(u *Update, k Key, gone bool) {
 	}
 }
 
-// tellMove adds a drone's position, and the drone if it comes into view.
-func (v *Viewer) tellMove(u *Update, p *Position, told map[domain.DroneID]bool) {
+// tellMove adds a drone's position, and the drone if it comes into view. A position that is not near waits, unless it is due.
+func (v *Viewer) tellMove(u *Update, p *Position, told map[domain.DroneID]bool, due bool) {
 	k := Key{KindDrone, string(p.Drone)}
 	e := v.session.picture.book.entries[k]
 	if told[p.Drone] || e == nil || e.version == nil {
@@ -158,6 +202,10 @@ func (v *Viewer) tellMove(u *Update, p *Position, told map[domain.DroneID]bool) 
 	if v.shown != nil && !v.shown[k] {
 		v.shown[k] = true
 		u.Upserts = append(u.Upserts, e.version)
+	} else if near := v.filter.Near; !due && near != nil && !near.contains(p.At) {
+		v.hold(p.Drone)
+		return
 	}
+	told[p.Drone] = true
 	u.Positions = append(u.Positions, p)
 }

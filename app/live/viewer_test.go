@@ -137,6 +137,8 @@ func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 	filters := []Filter{
 		{}, {Kinds: only(KindDrone, KindAlert)}, {Depot: "DEPOT-1"},
 		{Area: &Area{Min: domain.Position{}, Max: domain.Position{Lat: 0.4}}},
+		{Near: &Area{Min: domain.Position{}, Max: domain.Position{Lat: 0.4}}},
+		{Area: &Area{Min: domain.Position{}, Max: domain.Position{Lat: 0.8}}, Near: &Area{Min: domain.Position{Lat: 0.6}, Max: domain.Position{Lat: 0.9}}},
 		{Kinds: only(KindDrone), Depot: "DEPOT-0", Area: &Area{Min: domain.Position{Lat: 0.3}, Max: domain.Position{Lat: 0.9}}},
 	}
 	snapshots := 0
@@ -164,6 +166,15 @@ func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 		}
 		for i, s := range screens {
 			s.look(t)
+			_, now := w.visible(s.filter)
+			for id, at := range now { // what is near is told at once
+				if near := s.filter.Near; (near == nil || near.contains(at)) && s.at[id] != at {
+					t.Fatalf("seed %d, viewer %d: drone %s at %v, want %v", seed, i, id, s.at[id], at)
+				}
+			}
+			for range nearTurns {
+				s.look(t)
+			}
 			if s.viewer.Next().Snapshot {
 				snapshots++
 			}
@@ -181,6 +192,24 @@ func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 	}
 	if snapshots > 0 {
 		t.Errorf("%d viewers that were up to date got a snapshot", snapshots)
+	}
+}
+
+// F-CYC-03: where a drone is that flies out of what a viewer looks at is told once in nearTurns updates, however often it reports.
+func TestViewer_IsToldLaterOfDronesElsewhere(t *testing.T) {
+	w := newWorld(1)
+	w.picture.book.put(&Version{Key: Key{KindDrone, "D1"}, at: here(domain.Position{})})
+	v := newViewer(w.session, Filter{Near: &Area{Max: domain.Position{Lat: 1}}}, "")
+	v.Next()
+	told := func(lat float64, updates int) (n int) {
+		for range updates {
+			w.picture.book.moveTo(&Position{Drone: "D1", At: domain.Position{Lat: lat}})
+			n += len(v.Next().Positions)
+		}
+		return n
+	}
+	if near, elsewhere, back := told(0.5, nearTurns), told(2, 10*nearTurns), told(0.5, 3); near != nearTurns || elsewhere != 9 || back != 3 {
+		t.Errorf("told %d times where it is in %d updates, %d times in 10 times as many elsewhere, and %d times in 3 at its return", near, nearTurns, elsewhere, back)
 	}
 }
 

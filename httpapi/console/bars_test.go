@@ -25,8 +25,8 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
-// streaming serves the page with a stream that tell sends until ctx ends. below is nil for no map.
-func streaming(t *testing.T, below *console.BaseMap, tell func(ctx context.Context, send func(name string, data form))) (url string) {
+// streaming serves the page with a stream that tell sends until the request ends. below is nil for no map.
+func streaming(t *testing.T, below *console.BaseMap, tell func(r *http.Request, send func(name string, data form))) (url string) {
 	mux := http.NewServeMux()
 	for path, file := range console.Files {
 		mux.Handle("GET "+path, console.Handler(file, below))
@@ -35,12 +35,12 @@ func streaming(t *testing.T, below *console.BaseMap, tell func(ctx context.Conte
 	mux.HandleFunc("GET "+console.PMTilesPath, below.Archive)
 	mux.HandleFunc("GET /api/v1/stream", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		tell(r.Context(), func(name string, data form) {
+		tell(r, func(name string, data form) {
 			text, err := json.Marshal(data)
 			if err != nil {
 				t.Error(err)
 			}
-			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, text)
+			fmt.Fprintf(w, "event: %s\nid: feed-7\ndata: %s\n\n", name, text)
 			http.NewResponseController(w).Flush()
 		})
 	})
@@ -58,7 +58,7 @@ func crowd(t *testing.T, n int, below *console.BaseMap) (url string) {
 		return 48.85 + 0.05*math.Sin(angle) + 1e-5*float64(i), 2.35 + 0.08*math.Cos(angle)
 	}
 	statuses := []string{"IDLE", "MOVING", "MOVING", "DELIVERING", "CHARGING", "UNKNOWN"}
-	return streaming(t, below, func(ctx context.Context, send func(string, form)) {
+	return streaming(t, below, func(r *http.Request, send func(string, form)) {
 		for first := 0; first < n; first += 500 {
 			var entities []any
 			for i := first; i < min(n, first+500); i++ {
@@ -77,7 +77,7 @@ func crowd(t *testing.T, n int, below *console.BaseMap) (url string) {
 		defer ticker.Stop()
 		for quarter := 0; ; quarter++ {
 			select {
-			case <-ctx.Done():
+			case <-r.Context().Done():
 				return
 			case <-ticker.C:
 			}
@@ -203,11 +203,11 @@ func TestConsole_MemoryIsFlat(t *testing.T) {
 	ctx := page(t, chromedp.Flag("js-flags", "--expose-gc"), chromedp.Flag("enable-precise-memory-info", true))
 	const minute = 4 * 60 // quarters of a second
 	next := make(chan int)
-	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(streaming(t, nil, func(ctx context.Context, send func(string, form)) {
+	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(streaming(t, nil, func(r *http.Request, send func(string, form)) {
 		send("snapshot", form{"serverTime": time.Now().UTC(), "last": true, "entities": []form{}})
 		for now := 0; ; {
 			select {
-			case <-ctx.Done():
+			case <-r.Context().Done():
 				return
 			case to := <-next:
 				shift(now, to, send)

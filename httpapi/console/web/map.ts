@@ -7,6 +7,7 @@ import type { Page } from "./page";
 import { reach, standsAt } from "./parked";
 import { Layer, type Shape } from "./sprites";
 import { open, time, type Mark, type Store } from "./store";
+import type { Box } from "./stream";
 import type { Key, Order, Place } from "./types";
 import { View } from "./view";
 import { clock } from "./words";
@@ -161,6 +162,12 @@ export class FleetMap {
 
   private at(x: number, y: number): [number, number] {
     return [this.lat - ((y - this.height / 2) * this.squeeze()) / this.scale, this.lon + (x - this.width / 2) / this.scale];
+  }
+
+  // sees is the part of the world in sight: south, west, north and east.
+  sees(): Box {
+    const [n, w] = this.at(0, 0), [s, e] = this.at(this.width, this.height);
+    return [s, w, n, e];
   }
 
   private pan(dx: number, dy: number): void {

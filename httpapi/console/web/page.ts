@@ -55,7 +55,9 @@ export class Page {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
     setInterval(() => {
       this.refresh();
-      if (!this.model.past) this.map.redraw(); // drones pale as their reports age
+      if (this.model.past) return;
+      this.map.redraw(); // drones pale as their reports age
+      this.stream.look(this.map.sees());
     }, 1000);
     void this.identify();
     setInterval(() => void this.identify(), 20 * 60e3);

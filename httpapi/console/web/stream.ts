@@ -7,6 +7,11 @@ export type State = "connecting" | "live" | "lost" | "refused";
 // says something every second.
 const silence = 4000;
 const retry = 1000;
+const many = 1000; // drones from which the page is told sooner of those that its map shows
+const rarely = 2000; // ms between two changes of what the map shows that the server is told of
+
+// Box is a part of the world: south, west, north and east.
+export type Box = [number, number, number, number];
 
 // Stream keeps a store current, and reconnects by itself.
 export class Stream {
@@ -16,7 +21,9 @@ export class Stream {
   private source?: EventSource;
   private opened = 0;
   whole = false; // the store has a whole snapshot
+  near: Box | null = null; // where the server tells of drones sooner than elsewhere; null for all the world
   private fresh = true; // the next snapshot part is the first
+  private last = ""; // the id of the last event
 
   constructor(private store: Store, private changed: () => void) {
     this.open();
@@ -27,12 +34,13 @@ export class Stream {
   }
 
   private open(): void {
-    const source = new EventSource("/api/v1/stream");
+    const source = new EventSource("/api/v1/stream" + (this.near ? `?near=${this.near.join()}&after=${this.last}` : ""));
     this.source = source;
     this.opened = performance.now();
     const on = <T extends { serverTime: string }>(name: string, act: (data: T) => void) => {
       source.addEventListener(name, (e) => {
         this.heard = performance.now();
+        this.last = (e as MessageEvent).lastEventId;
         const data = JSON.parse((e as MessageEvent<string>).data) as T;
         if (data.serverTime) this.store.tell(data.serverTime);
         act(data);
@@ -55,9 +63,22 @@ export class Stream {
     on<{ serverTime: string; feedDelayMs: number }>("heartbeat", (h) => { this.delay = h.feedDelayMs; });
     source.onerror = () => {
       this.fresh = true;
+      if (source.readyState === EventSource.CLOSED && this.near) this.near = null; // perhaps an older server
       if (source.readyState === EventSource.CLOSED) this.reopen(this.state === "live" ? "lost" : "refused");
       else if (this.state === "live") this.lose("lost");
     };
+  }
+
+  // look tells the server what the map of a large fleet shows, if it has left what the server knows or is much smaller.
+  look(at: Box): void {
+    if (this.state !== "live" || this.store.marks.size < many || performance.now() - this.opened < rarely) return;
+    const [s, w, n, e] = at, tall = n - s, wide = e - w, k = this.near;
+    if (!(tall > 0) || k && k[0] <= s && k[1] <= w && k[2] >= n && k[3] >= e && k[2] - k[0] < 6 * tall) return;
+    const within = (v: number, most: number) => Math.max(-most, Math.min(most, v)).toFixed(4);
+    this.near = [within(s - tall / 2, 90), within(w - wide / 2, 180), within(n + tall / 2, 90), within(e + wide / 2, 180)].map(Number) as Box;
+    this.source?.close();
+    this.fresh = true;
+    this.open();
   }
 
   private lose(state: State): void {

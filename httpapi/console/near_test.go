@@ -1,0 +1,45 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// F-CYC-03: the page of a large fleet asks for the drones of its map first, goes on from the last event that it has, and keeps all drones.
+func TestConsole_AsksForTheDronesOfItsMapFirst(t *testing.T) {
+	t.Parallel()
+	ctx := page(t)
+	asked := make(chan url.Values, 10)
+	address := streaming(t, nil, func(r *http.Request, send func(string, form)) {
+		if asked <- r.URL.Query(); r.URL.RawQuery == "" {
+			var drones []form
+			for i := range 1000 {
+				id := fmt.Sprint("DRONE-", i)
+				drones = append(drones, form{"kind": "drone", "id": id, "entity": form{"id": id, "status": "IDLE", "position": form{"lat": 48 + float64(i)/1000, "lon": 2.35}, "batteryPercentage": 80, "lastUpdate": time.Now()}})
+			}
+			send("snapshot", form{"serverTime": time.Now(), "last": true, "entities": drones})
+		}
+		for r.Context().Err() == nil {
+			send("changes", form{"serverTime": time.Now(), "feedDelayMs": 0, "upserts": []form{}})
+			time.Sleep(250 * time.Millisecond)
+		}
+	})
+	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"#map=48.5,2.35,20000"))
+	await(t, ctx, `fleet.map.drawn === 1000`)
+	js[any](t, ctx, `window.lost = 0, new MutationObserver(() => { if (document.documentElement.dataset.state !== "live") window.lost++ }).observe(document.documentElement, {attributes: true}), 1`)
+	if first := <-asked; len(first) != 0 {
+		t.Errorf("asked first for %v", first)
+	}
+	next := <-asked
+	if next.Get("after") != "feed-7" {
+		t.Errorf("asked for what comes after %q", next.Get("after"))
+	}
+	is(t, ctx, "it asks for what the map shows and what is near", fmt.Sprintf(`(() => { const [s, w, n, e] = fleet.map.sees(), near = [%s]; return near[0] < s && near[1] < w && near[2] > n && near[3] > e && near[2] - near[0] < 2.1 * (n - s) })()`, next.Get("near")))
+	await(t, ctx, `performance.now() - fleet.stream.heard < 200`)
+	is(t, ctx, "it loses no drone and no connection", `fleet.map.drawn === 1000 && window.lost === 0`)
+}
