@@ -39,7 +39,7 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"pubsub.tf", `  dynamic "retry_policy" {`, "  dead_letter_policy {\n dead_letter_topic = \"x\"\n }\n dynamic \"retry_policy\" {", "dead_letter_policy"},
 		{"pubsub.tf", `google_pubsub_topic.fleet["telemetry"].id`, `google_pubsub_topic.fleet["orders"].id`, "telemetry-archive archives"},
 		{"bigquery.tf", `history-${each.key}`, `history.${each.key}`, "topic history-events is missing"},
-		{"bigquery.tf", `"${each.key}_raw"`, `"${each.key}-raw"`, "subscription of the history:"},
+		{"bigquery.tf", `fleet.${each.key}_raw"`, `fleet.${each.key}"`, "subscription of the history:"},
 		{"bigquery.tf", `= each.key != "reports"`, `= true`, "in columns: false is missing"},
 		{"bigquery.tf", `google_pubsub_topic.fleet["telemetry"].id`, `google_pubsub_topic.fleet["orders"].id`, "telemetry to"},
 		{"bigquery.tf", `time = "applied_at"`, `time = "published_at"`, "not partitioned by the day"},

@@ -63,7 +63,7 @@ func checkHistory(p *tfmodule.Plan, way map[string]cty.Value, files tfmodule.Fil
 	found = append(found, compare("table", tables, raw)...)
 	found = append(found, compare("view", tables, views)...)
 	for _, i := range p.Of("google_bigquery_routine") {
-		if body := i.Text("definition_body"); strings.Contains(body, "FIELDS") || !strings.Contains(body, string(files["bigquery/report.fields.json"])) {
+		if body := i.Text("definition_body"); !strings.Contains(body, "const fields = "+string(files["bigquery/report.fields.json"])+";") {
 			found = append(found, "the function that reads reports does not know their fields")
 		}
 	}

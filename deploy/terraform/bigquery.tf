@@ -27,7 +27,7 @@ resource "google_bigquery_dataset" "history" {
 resource "google_bigquery_table" "raw" {
   for_each = local.raw
 
-  dataset_id          = google_bigquery_dataset.history[0].dataset_id
+  dataset_id          = "fleet"
   table_id            = "${each.key}_raw"
   schema              = file("${path.module}/../bigquery/${each.key == "reports" ? "reports_raw" : each.key}.json")
   clustering          = length(each.value.cluster) > 0 ? each.value.cluster : null
@@ -38,12 +38,14 @@ resource "google_bigquery_table" "raw" {
     field         = each.value.time
     expiration_ms = var.history.days * 86400000
   }
+
+  depends_on = [google_bigquery_dataset.history]
 }
 
 resource "google_bigquery_routine" "report" {
   count = var.history == null ? 0 : 1
 
-  dataset_id      = google_bigquery_dataset.history[0].dataset_id
+  dataset_id      = "fleet"
   routine_id      = "report"
   routine_type    = "SCALAR_FUNCTION"
   language        = "JAVASCRIPT"
@@ -54,13 +56,15 @@ resource "google_bigquery_routine" "report" {
     name      = "data"
     data_type = jsonencode({ typeKind = "BYTES" })
   }
+
+  depends_on = [google_bigquery_dataset.history]
 }
 
 # Each row once, and the reports in columns.
 resource "google_bigquery_table" "view" {
   for_each = local.raw
 
-  dataset_id          = google_bigquery_dataset.history[0].dataset_id
+  dataset_id          = "fleet"
   table_id            = each.key
   deletion_protection = false
 
@@ -75,9 +79,11 @@ resource "google_bigquery_table" "view" {
 resource "google_bigquery_dataset_iam_member" "pubsub" {
   count = var.history == null ? 0 : 1
 
-  dataset_id = google_bigquery_dataset.history[0].dataset_id
+  dataset_id = "fleet"
   role       = "roles/bigquery.dataEditor"
   member     = "serviceAccount:service-${var.history.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
+
+  depends_on = [google_bigquery_dataset.history]
 }
 
 resource "google_pubsub_topic" "history" {
@@ -110,11 +116,11 @@ resource "google_pubsub_subscription" "history" {
   }
 
   bigquery_config {
-    table               = "${var.project}.fleet.${google_bigquery_table.raw[each.key].table_id}"
+    table               = "${var.project}.fleet.${each.key}_raw"
     use_table_schema    = each.key != "reports"
     drop_unknown_fields = each.key != "reports"
     write_metadata      = each.key == "reports"
   }
 
-  depends_on = [google_bigquery_dataset_iam_member.pubsub]
+  depends_on = [google_bigquery_table.raw, google_bigquery_dataset_iam_member.pubsub]
 }
