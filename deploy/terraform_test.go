@@ -369,7 +369,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 	}
 	for _, name := range m.Variables() {
 		values, ok := bad[name]
-		if !ok && name != "protect" && name != "live_telemetry" && name != "require_sender" { // true or false
+		if !ok && name != "protect" && name != "live_telemetry" && name != "ramp" && name != "require_sender" { // true or false
 			t.Errorf("variable %s has no rule that is tested here", name)
 		}
 		for _, v := range values {

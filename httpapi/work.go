@@ -20,6 +20,8 @@ const (
 	lockWarning = 30 * time.Second
 	// cycleInterval is the optimizer's interval unless it says another.
 	cycleInterval = 10 * time.Second
+	// rampWarning is how long a warning lasts after writes were held back.
+	rampWarning = time.Minute
 	// cyclesMissed is how many intervals a cycle may take to end before the process is
 	// not ready.
 	cyclesMissed = 3
@@ -47,6 +49,9 @@ func (w *work) check(now time.Time) map[string]Check {
 	}
 	if _, plans := checks["lock-"+meter.LockCycle]; plans {
 		checks["cycle"] = w.checkCycles(now)
+	}
+	if last := w.meter.RampHeldLast.Last(); now.Sub(last) < rampWarning {
+		checks["ramp"] = Check{Status: CheckWarning, Detail: "writes are held back because a new database takes few at first; messages wait in Pub/Sub. If it is used to this fleet, set --ramp off"}
 	}
 	if w.depots != nil {
 		checks["depots"] = checkDepots(w.depots())

@@ -29,6 +29,8 @@ const (
 	controlWebhooks = controlEscape + "webhooks"
 	// controlHistory likewise says up to when the history has everything.
 	controlHistory = controlEscape + "history"
+	// controlRamp likewise says when the writes to this database began to rise.
+	controlRamp = controlEscape + "ramp"
 	// controlEscape stands before the ids of depots that are also the id of another document here.
 	controlEscape = "~"
 
@@ -54,7 +56,7 @@ func controlID(depot domain.DepotID) string {
 // controlDepot is the depot whose document has the id; false if it is no depot's.
 func controlDepot(id string) (domain.DepotID, bool) {
 	switch id {
-	case controlDecisions, controlClock, controlWebhooks, controlHistory:
+	case controlDecisions, controlClock, controlWebhooks, controlHistory, controlRamp:
 		return "", false
 	case controlNoDepot:
 		return "", true

@@ -12,8 +12,10 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/ramp"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
@@ -46,10 +48,12 @@ type fleet struct {
 	stop  func() // returns when all is settled
 }
 
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T) *fleet { return newRampedFleet(t, nil) }
+
+func newRampedFleet(t *testing.T, r *ramp.Ramp) *fleet {
 	store := &ledger{began: time.Now()}
 	s := NewWorker(nil, nil, nil, Config{}, emutest.Log(t), meter.New()).settler(TopicTelemetry)
-	p := newTelemetryPipeline(s, Config{TelemetryShards: 1}.withDefaults(), func() TelemetryApplier { return store })
+	p := newTelemetryPipeline(s, Config{TelemetryShards: 1, Ramp: r}.withDefaults(), func() TelemetryApplier { return store })
 	ended := make(chan struct{})
 	go func() { defer close(ended); p.shards[0].run(t.Context()) }()
 	return &fleet{ledger: store, settler: s, shard: p.shards[0], stop: func() { p.stop(); <-ended }}
@@ -102,6 +106,28 @@ func TestTelemetry_CommitsChangesAtOnceAndPositionsOnceASecond(t *testing.T) {
 		// F-OBS-01: each tier has its latencies.
 		if status, position := f.meter.Latency(LatencyStatus).Count(), f.meter.Latency(LatencyPosition).Count(); status != 2 || position != 12 {
 			t.Errorf("%d latencies of changes and %d of positions, want 2 and 12", status, position)
+		}
+	})
+}
+
+// F-HIS-02: while writes are held back, positions wait unacked and then go together; a state change does not
+// wait.
+func TestTelemetry_HoldsBackPositionsInARamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := ramp.New(ramp.Config{Rate: 10, Now: time.Now, Began: func(context.Context) (time.Time, error) { return began, nil }})
+		r.Spent(firestoretx.Drones, 120) // 20 more than its burst, which takes 2 s
+		f := newRampedFleet(t, r)
+		f.say(0, domain.DroneMoving, "A", "B")
+		f.say(500*time.Millisecond, domain.DroneIdle, "B")
+		f.say(1500*time.Millisecond, domain.DroneMoving, "A")
+		if n := f.backlog.Messages(); n != 2 {
+			t.Errorf("%d messages are held, want 2", n)
+		}
+		f.say(3*time.Second, domain.DroneMoving)
+		f.stop()
+		if want := []string{"500ms: B B", "2.05s: A A"}; !slices.Equal(f.commits, want) {
+			t.Errorf("committed %q, want %q", f.commits, want)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/ramp"
 )
 
 // TelemetryApplier commits reports of many drones together; see
@@ -59,6 +62,7 @@ type telemetryShard struct {
 	stopped  chan struct{}
 	gather   time.Duration
 	coalesce time.Duration
+	ramp     *ramp.Ramp
 	minLease time.Duration    // how much of its lease a report must have left for a commit
 	status   *meter.Histogram // latencies of the two tiers
 	position *meter.Histogram
@@ -94,7 +98,7 @@ func newTelemetryPipeline(s *settler, cfg Config, newApplier func() TelemetryApp
 	for range cfg.TelemetryShards {
 		p.shards = append(p.shards, &telemetryShard{
 			settler: s, sampling: p.sampling, applier: newApplier(), in: make(chan *report, cfg.MaxOutstanding), stopped: p.stopped,
-			gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, minLease: cfg.Lease / 100, next: never(),
+			ramp: cfg.Ramp, gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, minLease: cfg.Lease / 100, next: never(),
 			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition), sent: s.meter.Latency(LatencySent),
 			waiting: map[domain.DroneID][]report{},
 			due:     map[domain.DroneID]time.Time{},
@@ -217,13 +221,18 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // dueBy removes and returns the reports of the drones due by then; of all drones if
-// then is zero.
+// then is zero. Those that only move wait while the ramp holds back writes.
 func (s *telemetryShard) dueBy(then time.Time) []report {
 	var batch []report
 	s.next = never()
+	held := !then.IsZero() && !s.ramp.Ready(firestoretx.Drones)
 	for id, due := range s.due {
 		if !then.IsZero() && due.After(then) {
 			s.next = earliest(s.next, due)
+			continue
+		}
+		if held && !s.urgent(id) {
+			s.next = earliest(s.next, then.Add(tick))
 			continue
 		}
 		batch = append(batch, s.waiting[id]...)
@@ -232,6 +241,11 @@ func (s *telemetryShard) dueBy(then time.Time) []report {
 		s.seen[id] = activity{s.seen[id].reported, time.Now()}
 	}
 	return batch
+}
+
+// urgent reports whether a waiting drone has a report that changes more than its whereabouts.
+func (s *telemetryShard) urgent(id domain.DroneID) bool {
+	return slices.ContainsFunc(s.waiting[id], func(r report) bool { return r.urgent })
 }
 
 // commit applies reports, retries transient failures while the leases last, and

@@ -19,6 +19,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/ramp"
 	"github.com/dronefleet/dronefleet/internal/restart"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
@@ -47,6 +48,9 @@ type Config struct {
 	// RequireSender dead-letters reports and orders that do not come from the drone or
 	// requester that they name, as their attribute wire.AttrSender tells.
 	RequireSender bool
+	// Ramp, if set, holds back writes to a new database. What waits is not acked, so that the rest
+	// stays in Pub/Sub.
+	Ramp *ramp.Ramp
 	// Now is the clock of the latency figures; default time.Now.
 	Now func() time.Time
 	// Tracing receives the spans; default none.
@@ -149,10 +153,11 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	orders := orderHandler{store: w.store, senders: senders{w.cfg.RequireSender}, settler: w.settler(TopicOrders)}
 	decisions := decisionHandler{store: w.store, settler: w.settler(TopicDecisions)}
 	links := linkHandler{store: w.store, settler: w.settler(TopicLinks)}
-	leased := func(handle func(context.Context, *pubsub.Message)) func(context.Context, *pubsub.Message) {
+	leased := func(handle func(context.Context, *pubsub.Message), writes ...string) func(context.Context, *pubsub.Message) {
 		return func(_ context.Context, msg *pubsub.Message) {
 			ctx, cancel := context.WithTimeout(hard, w.cfg.Lease)
 			defer cancel()
+			_ = w.cfg.Ramp.Wait(ctx, writes...) // a message whose lease ends meanwhile is nacked by its handler
 			handle(ctx, msg)
 		}
 	}
@@ -167,8 +172,8 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 		receivers.Go(func() error { w.receive(rctx, gone, topic, outstanding, streams, handle); return nil })
 	}
 	receive(TopicTelemetry, w.cfg.MaxOutstanding, 2, func(_ context.Context, msg *pubsub.Message) { telemetry.handle(hard, msg) })
-	receive(TopicOrders, max(w.cfg.MaxOutstanding/40, 1), 1, leased(orders.handle))
-	receive(TopicDecisions, max(w.cfg.MaxOutstanding/40, 1), 1, leased(decisions.handle))
+	receive(TopicOrders, max(w.cfg.MaxOutstanding/40, 1), 1, leased(orders.handle, firestoretx.Orders, firestoretx.Events))
+	receive(TopicDecisions, max(w.cfg.MaxOutstanding/40, 1), 1, leased(decisions.handle, firestoretx.Decisions, firestoretx.Missions, firestoretx.Events))
 	receive(TopicLinks, max(w.cfg.MaxOutstanding/40, 1), 1, leased(links.handle))
 	counting, stopCounting := context.WithCancel(over)
 	defer stopCounting()

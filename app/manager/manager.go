@@ -25,6 +25,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/clockwatch"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/ramp"
 	"github.com/dronefleet/dronefleet/internal/restart"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
@@ -53,6 +54,9 @@ type Config struct {
 	CycleInterval time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
+	// Ramp is how many writes a second to each collection a new database takes from this manager at
+	// first; see internal/ramp. Default: as many as come.
+	Ramp float64
 	// History publishes what has happened for BigQuery; see app/history.
 	History bool
 	// Retention is how long new documents are kept; see firestoretx.Config.
@@ -152,6 +156,10 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	if c.Config.Emulated() {
 		m.Operator.Patience = 0
 	}
+	if cfg.Ramp > 0 {
+		cfg.Worker.Ramp = m.newRamp(cfg.Ramp)
+		c.Meter.OnWrites(cfg.Worker.Ramp.Spent)
+	}
 	publisher := pubsubio.NewPublisher(c.PubSub) // whoever publishes waits for the answer, so nothing is left to stop
 	if m.publisher = publisher; cfg.History {
 		c.Meter.Lock(meter.LockHistory)
@@ -159,6 +167,24 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	m.outbox = pubsubio.NewOutbox(m.Store, publisher, cfg.Format, log, c.Meter)
 	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, publisher, cfg.Worker, log, c.Meter)
 	return m, nil
+}
+
+// usedEvents are some 150 drones' in a day. A database that took them yesterday has no ramp.
+const usedEvents = 20_000
+
+// newRamp returns a ramp that tells the meter what it holds back. Writes are counted by the machine's clock,
+// and the ramp's beginning is by Firestore's.
+func (m *Manager) newRamp(rate float64) *ramp.Ramp {
+	return ramp.New(ramp.Config{
+		Rate: rate, Now: time.Now,
+		Began: func(ctx context.Context) (time.Time, error) {
+			return m.Store.RampBegan(meter.WithOperation(ctx, "ramp"), usedEvents)
+		},
+		Held: func(collection string) {
+			m.Meter.RampHeld(collection).Inc()
+			m.Meter.RampHeldLast.Set(time.Now())
+		},
+	})
 }
 
 // ShutdownPlan is the plan by which Run ends.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
@@ -31,6 +32,7 @@ type serveCommand struct {
 	TelemetryCoalesce  time.Duration      `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
 	MaxOutstanding     int                `help:"Most telemetry messages to hold in memory." default:"40000" check:"min 1 max 10000000"`
 	EventShards        int                `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
+	Ramp               rampRate           `help:"How many writes a second to each collection a new database takes from this process at first; half more every five minutes. Divide 500 by the number of State Managers. off: the database is used to this fleet. A fleet that never writes as much does not notice. See docs/capacity.md." default:"500" placeholder:"WRITES"`
 	History            bool               `help:"Publish events, decisions, refused messages, and orders and missions that have ended, for BigQuery. See docs/history.md."`
 	TurnTime           time.Duration      `help:"Reject amendments that turn a drone away from a stop that it reaches within this time. The optimizers' --turn-time must not be less." default:"30s" check:"min 1s max 10m"`
 	StopTolerance      float64            `help:"How many metres a stop of a decision may be from its order's address, its warehouse, or a depot." default:"10" check:"min 0 max 75"`
@@ -106,7 +108,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer stopWatch(exporting)
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Tracing: tracing,
-		Worker: c.worker(clock), EventShards: c.EventShards, History: c.History, Retention: c.Retention, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
+		Worker: c.worker(clock), EventShards: c.EventShards, History: c.History, Ramp: float64(c.Ramp), Retention: c.Retention, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
 		PlanUnregistered: c.UnregisteredDrones == "plan",
 		// A tolerance of 0 would stand for the default.
 		Limits: policy.Limits{TurnTime: c.TurnTime, StopToleranceMetres: max(c.StopTolerance, 1e-6)}, CycleInterval: c.CycleInterval,
@@ -123,4 +125,29 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	}
 	log.Info("State Manager stopped; messages it held are settled or will be redelivered")
 	return nil
+}
+
+// rampRate is a number of writes a second, 0 for off.
+type rampRate float64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *rampRate) UnmarshalText(text []byte) error {
+	if string(text) == "off" {
+		*r = 0
+		return nil
+	}
+	rate, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(rate >= 1 && rate <= 1e6) {
+		return fmt.Errorf("%q is no number of writes a second; give 1 to 1000000, or off", text)
+	}
+	*r = rampRate(rate)
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r rampRate) MarshalText() ([]byte, error) {
+	if r == 0 {
+		return []byte("off"), nil
+	}
+	return strconv.AppendFloat(nil, float64(r), 'f', -1, 64), nil
 }

@@ -75,6 +75,8 @@ locals {
   )
   history_environment = var.history == null ? {} : { DRONEFLEET_HISTORY = "true" }
   shard_environment   = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
+  # The instances share the 500 writes a second that a new database takes.
+  ramp_environment = { DRONEFLEET_RAMP = var.ramp ? tostring(floor(500 / var.statemanager_instances.min)) : "off" }
 
   sender_environment = var.require_sender ? { DRONEFLEET_REQUIRE_SENDER = "true" } : {}
   # A job plans at best once a minute. Three times this is how long the alert on its
@@ -125,7 +127,7 @@ locals {
       statemanager = {
         image  = var.statemanager_image
         args   = ["serve"]
-        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_METRICS_ACCESS = "local", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.history_environment, local.sender_environment, local.watch_environment)
+        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_METRICS_ACCESS = "local", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.history_environment, local.ramp_environment, local.sender_environment, local.watch_environment)
         secret = merge(local.secret_environment, local.own_secrets)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max

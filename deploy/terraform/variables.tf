@@ -104,6 +104,12 @@ variable "history" {
   }
 }
 
+variable "ramp" {
+  description = "Let the load of a large fleet on a new database rise slowly; a small fleet does not notice. Turn it off for a database that is used to its fleet. See docs/capacity.md."
+  type        = bool
+  default     = true
+}
+
 variable "protect" {
   description = "Refuse to delete the database and the State Manager's service. Turn it off, apply, and only then destroy."
   type        = bool

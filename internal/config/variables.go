@@ -10,7 +10,7 @@ import (
 
 // elsewhere lists settings of this project's other programs that look like misspelled
 // ones of this program.
-var elsewhere = []string{"depot", "learn", "leave", "report"}
+var elsewhere = []string{"depot", "learn", "leave", "name", "ramp", "report"}
 
 // Misspelled returns a warning for each variable that looks like a misspelled
 // setting. Other unknown variables pass: an environment may serve several programs,

@@ -19,3 +19,17 @@ func (o *Offset) Last() (time.Duration, bool) {
 	}
 	return *d, true
 }
+
+// Instant is the last time of something that happens now and then.
+type Instant struct{ last atomic.Pointer[time.Time] }
+
+// Set stores a time.
+func (i *Instant) Set(t time.Time) { i.last.Store(&t) }
+
+// Last returns the last time; the zero time if there is none.
+func (i *Instant) Last() time.Time {
+	if t := i.last.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
+}

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -49,17 +50,34 @@ func (m *Meter) unary(ctx context.Context, method string, req, reply any, cc *gr
 		span.end(err)
 		return err
 	}
-	writes := int64(0)
+	var writes []*firestorepb.Write
 	switch r := req.(type) {
 	case *firestorepb.CommitRequest:
-		writes = int64(len(r.GetWrites()))
+		writes = r.GetWrites()
 	case *firestorepb.BatchWriteRequest:
-		writes = int64(len(r.GetWrites()))
+		writes = r.GetWrites()
 	}
-	c.writes.Add(writes)
-	span.wrote(writes)
+	c.writes.Add(int64(len(writes)))
+	m.tellWrites(writes)
+	span.wrote(int64(len(writes)))
 	span.end(nil)
 	return nil
+}
+
+// tellWrites calls the function of OnWrites.
+func (m *Meter) tellWrites(writes []*firestorepb.Write) {
+	tell := m.written.Load()
+	if tell == nil {
+		return
+	}
+	byCollection := map[string]int{}
+	for _, w := range writes {
+		name := cmp.Or(w.GetUpdate().GetName(), w.GetDelete())
+		byCollection[path.Base(path.Dir(name))]++
+	}
+	for collection, n := range byCollection {
+		(*tell)(collection, n)
+	}
 }
 
 func (m *Meter) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

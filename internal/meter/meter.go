@@ -41,11 +41,13 @@ type Meter struct {
 	LiveReports       Counter // reports that the live feed received
 	LiveReportsBytes  Counter // bytes of their messages
 	ClockOffset       Offset  // Firestore's time minus the local one
+	RampHeldLast      Instant // when writes were last held back
 	HistoryBehind     Offset  // how far the history is behind, in the process that publishes it
 	MQTT              MQTT    // of a gateway's broker
 	Link              Link    // of a gateway's own connections
 
-	tracer atomic.Pointer[trace.Tracer] // of calls; see TraceCalls
+	tracer  atomic.Pointer[trace.Tracer]                        // of calls; see TraceCalls
+	written atomic.Pointer[func(collection string, writes int)] // see OnWrites
 
 	mu         sync.Mutex
 	settled    map[Settlement]*Counter
@@ -59,6 +61,7 @@ type Meter struct {
 	idle       map[string]float64  // depots that were ever without cycles: 1 while they are
 
 	historyRows     map[string]*Counter  // by table
+	rampHeld        map[string]*Counter  // by collection
 	webhookAttempts map[string]*Counter  // by outcome
 	webhooksWaiting map[string]time.Time // since when the oldest message waits, by webhook
 }
@@ -81,6 +84,7 @@ func New() *Meter {
 		idle:       map[string]float64{},
 
 		historyRows:     map[string]*Counter{},
+		rampHeld:        map[string]*Counter{},
 		webhookAttempts: map[string]*Counter{},
 	}
 }
@@ -119,6 +123,12 @@ var budgets = []string{"reads", "commands", "streams"}
 
 // Limited counts the HTTP requests that were over a limit of a budget.
 func (m *Meter) Limited(budget string) *Counter { return entry(m, m.limited, budget) }
+
+// RampHeld counts how often writes to a collection were held back.
+func (m *Meter) RampHeld(collection string) *Counter { return entry(m, m.rampHeld, collection) }
+
+// OnWrites has f called after each commit, once for each collection that it has written to.
+func (m *Meter) OnWrites(f func(collection string, writes int)) { m.written.Store(&f) }
 
 // HistoryRows counts the rows of a table that were published for the history.
 func (m *Meter) HistoryRows(table string) *Counter { return entry(m, m.historyRows, table) }

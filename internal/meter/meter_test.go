@@ -34,6 +34,7 @@ func busy() *Meter {
 	m.Cycles.SetUnserved("D2", map[string]int64{"CRITICAL": 1})
 	m.SetIdleDepots([]string{"D1"})
 	m.SetWebhooksWaiting(map[string]time.Time{"W1": time.Now()})
+	m.RampHeld("drones").Inc()
 	m.HistoryRows("events").Inc()
 	m.HistoryBehind.Set(time.Second)
 	m.ClockOffset.Set(-5 * time.Millisecond)

@@ -80,6 +80,7 @@ func startFleet(t *testing.T, watch watcher, traceTelemetry float64) *fleet {
 	f.product.Meter.SetWebhooksWaiting(map[string]time.Time{"W": time.Now()}) // it has no webhooks
 	f.product.Meter.HistoryRows("events").Inc()                               // nor a history
 	f.product.Meter.HistoryBehind.Set(0)
+	f.product.Meter.RampHeld("drones").Inc()
 	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, dispatch.PublishDecisions(f.inside, wire.Protobuf), uuid.NewString, simclock.Real(),
 		dispatch.Config{Iterations: 100, Immediate: true, Tracing: tracing}, emutest.Log(t), f.product.Meter)
 	ctx, cancel := context.WithCancel(context.Background())
