@@ -29,7 +29,7 @@ type Arrival struct {
 }
 
 // maxJoins is how many missions under way are tried for one order, the most promising ones.
-const maxJoins = 5
+const maxJoins = 40
 
 // Arrivals tells how soon a drone could deliver each order of a fleet, if no other order waited. It
 // counts drones that are idle, charging, or on a mission, as soon as they could begin. It does not
@@ -51,9 +51,11 @@ type start struct {
 	near  approach
 }
 
-// join is a mission under way that an order can join.
+// join is a mission under way that an order can join, where and when its drone sets out for the first stop that is not committed.
 type join struct {
 	route *remainingRoute
+	at    solver.Location
+	ready float64 // seconds from now, with a pickup
 	near  approach
 }
 
@@ -97,7 +99,12 @@ func NewArrivals(cfg Config, offered policy.DronePolicy, fleet Fleet) *Arrivals 
 	}
 	for i := range problem.Flights {
 		f := &problem.Flights[i]
-		a.joins = append(a.joins, join{newRemainingRoute(f, fleet.Now, a.params), a.approachFrom(f.Drone.At)})
+		route := newRemainingRoute(f, fleet.Now, a.params)
+		if !route.flyable() { // it cannot become longer
+			continue
+		}
+		at, leaves, _ := route.departure(f.Committed)
+		a.joins = append(a.joins, join{route, at, leaves + route.service(solver.WarehousePickup), a.approachFrom(at)})
 	}
 	for _, d := range able {
 		a.addStarts(d, missions[d.CurrentMissionID], droneOf(*d, p.learned))
@@ -221,21 +228,17 @@ func (a *Arrivals) outward(near approach, at solver.Location, r *request) float6
 func (a *Arrivals) soonestJoin(r *request, sooner time.Duration) (soonest time.Duration, drone domain.DroneID) {
 	type promise struct {
 		join *join
-		at   time.Duration // a lower bound
+		at   float64 // seconds from now, a lower bound
 	}
+	limit := sooner.Seconds()
 	promises := make([]promise, 0, maxJoins+1)
 	for i := range a.joins {
 		j := &a.joins[i]
-		d := &j.route.flight.Drone
-		least := a.leastMetres(j.near, d.At, r)
-		if !(least < math.Inf(1)) {
+		at := j.ready + j.route.seconds(a.leastMetres(j.near, j.at, r))
+		if !(at < limit) || len(promises) == maxJoins && at >= promises[maxJoins-1].at || !j.route.accepts(r.order) {
 			continue
 		}
-		at := secondsOf(j.route.ready) + flightTime(d, least)
-		if at >= sooner || len(promises) == maxJoins && at >= promises[maxJoins-1].at {
-			continue
-		}
-		k, _ := slices.BinarySearchFunc(promises, at, func(p promise, at time.Duration) int { return cmp.Compare(p.at, at) })
+		k, _ := slices.BinarySearchFunc(promises, at, func(p promise, at float64) int { return cmp.Compare(p.at, at) })
 		promises = slices.Insert(promises, k, promise{j, at})
 		promises = promises[:min(len(promises), maxJoins)]
 	}
@@ -243,13 +246,12 @@ func (a *Arrivals) soonestJoin(r *request, sooner time.Duration) (soonest time.D
 	sources := a.sourcesOf(r.order)
 	for _, p := range promises {
 		// The search looks for the cheapest way. It ends when there is none that is sooner.
-		for p.at < sooner {
-			way, ok := p.join.route.insert(r.order, sources, (sooner - time.Second).Seconds(), math.Inf(1))
+		for p.at < limit {
+			way, ok := p.join.route.insert(r.order, sources, limit-1, math.Inf(1))
 			if !ok {
 				break
 			}
-			soonest, drone = secondsOf(way.arrives), domain.DroneID(p.join.route.flight.Drone.ID)
-			sooner = soonest
+			soonest, drone, limit = secondsOf(way.arrives), domain.DroneID(p.join.route.flight.Drone.ID), way.arrives
 		}
 	}
 	return soonest, drone

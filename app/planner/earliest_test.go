@@ -212,7 +212,7 @@ func BenchmarkArrivals(b *testing.B) {
 
 // F-LIVE-05: what is left out because it cannot be sooner is not sooner.
 func TestArrivals_LeaveOutNothingThatIsSooner(t *testing.T) {
-	f, waiting := busyFleet(60, 40)
+	f, waiting := busyFleet(200, 40)
 	all := arrivals(f)
 	for _, o := range waiting {
 		soonest := planner.Arrival{}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math"
 	"slices"
 
 	"github.com/dronefleet/dronefleet/solver"
@@ -26,6 +27,9 @@ func (r *remainingRoute) insert(o *solver.Order, sources []solver.Stop, by, chea
 		return best, false
 	}
 	s := r.searchFor(o, by, cheaper)
+	if (1-distanceError)*s.leastDetour > s.spareMetres {
+		return best, false
+	}
 	for _, from := range sources {
 		s.tryPickupsAt(from)
 	}
@@ -41,17 +45,19 @@ type insertionSearch struct {
 	// By stop, in metres: from the stop before it to the delivery point, and from there to
 	// the stop.
 	toDelivery, fromDelivery []float64
+	leastDetour              float64 // metres by which the delivery alone makes the route longer
 
 	best insertion
 }
 
 func (r *remainingRoute) searchFor(o *solver.Order, by, cheaper float64) *insertionSearch {
 	n := len(r.stops)
-	s := &insertionSearch{remainingRoute: r, order: o, by: by, cheaper: cheaper, toDelivery: make([]float64, n), fromDelivery: make([]float64, n)}
+	s := &insertionSearch{remainingRoute: r, order: o, by: by, cheaper: cheaper, toDelivery: make([]float64, n), fromDelivery: make([]float64, n), leastDetour: math.Inf(1)}
 	s.spareMetres, s.spareSeconds = r.spare()
 	for i := r.flight.Committed; i < n; i++ {
 		at, _, _ := r.departure(i)
 		s.toDelivery[i], s.fromDelivery[i] = metres(at, o.Delivery), metres(o.Delivery, r.stops[i].At)
+		s.leastDetour = min(s.leastDetour, s.toDelivery[i]+s.fromDelivery[i]-r.legs[i])
 	}
 	return s
 }
