@@ -214,7 +214,7 @@ func TestConsole_DrawsAnOperatorsMap(t *testing.T) {
 			lat, lon float64
 		}{{3, 48.85, 2.35}, {3, -33.9, 151.2}, {2, 40.7, -74}, {1, -20, 30}, {5, 48.85, 2.35}} {
 			js[any](t, ctx, fmt.Sprintf(`fleet.map.scale = 256 / 360 * 2 ** %d, fleet.map.show({lat: %f, lon: %f}), 1`, at.zoom, at.lat, at.lon))
-			await(t, ctx, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(fleet.map.below.loading === 0 && fleet.map.below.cache.size > 0))))`)
+			await(t, ctx, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(fleet.map.below.loading === 0 && !fleet.map.due && fleet.map.below.cache.size > 0))))`)
 			middle := js[[]float64](t, ctx, `(() => { const b = document.getElementById("canvas").getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()`)
 			shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 			if err != nil {

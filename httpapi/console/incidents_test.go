@@ -36,6 +36,9 @@ func TestConsole_OffersIncidentsInATrial(t *testing.T) {
 	open(t, ctx, 0)
 	js[any](t, ctx, `fleet.show("Incidents"), 1`)
 	await(t, ctx, row("mass-casualty")+`.innerText.includes("Look at the orders with the least time left")`)
-	js[any](t, ctx, `fetch("/api/v1/dev/incidents/wind/end", {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"}).then(() => `+row("wind")+`.querySelector("button").click()), 1`)
-	await(t, ctx, `document.querySelector("#panel .wrong").textContent.startsWith("wind: it is not under way") && `+row("wind")+`.innerText.includes("Over")`)
+	press("wind", "End")
+	await(t, ctx, row("wind")+`.innerText.includes("Over")`)
+	js[any](t, ctx, `{ const ask = fetch; window.fetch = (path, how) => how?.method === "POST" ? Promise.resolve(new Response('{"detail": "no drone has a parcel aboard"}', {status: 409})) : ask(path, how) }`)
+	press("drone-lost", "Start")
+	await(t, ctx, `document.querySelector("#panel .wrong").textContent === "drone-lost: no drone has a parcel aboard"`)
 }

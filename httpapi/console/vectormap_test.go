@@ -148,7 +148,7 @@ func city() tileset {
 func drawn(t *testing.T, ctx context.Context, lat, lon, scale float64) {
 	t.Helper()
 	js[any](t, ctx, fmt.Sprintf(`fleet.map.scale = %f, fleet.map.show({lat: %f, lon: %f}), 1`, scale, lat, lon))
-	await(t, ctx, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => { fleet.map.redraw(); requestAnimationFrame(() => requestAnimationFrame(() => r(fleet.map.below.loading === 0))) })))`)
+	await(t, ctx, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => { fleet.map.redraw(); requestAnimationFrame(() => requestAnimationFrame(() => r(fleet.map.below.loading === 0 && !fleet.map.due))) })))`)
 }
 
 // checkColour fails the test unless the map, at a place or next to it, has the colour of that name in the style sheet.
@@ -207,13 +207,13 @@ func TestConsole_DrawsVectorTiles(t *testing.T) {
 	}
 	shoot(t, ctx, "Map-vector-close")
 	js[any](t, ctx, `fleet.theme("dark"), 1`)
-	await(t, ctx, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(fleet.map.below.loading === 0 && fleet.map.below.cache.size > 0))))`)
+	await(t, ctx, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(fleet.map.below.loading === 0 && !fleet.map.due && fleet.map.below.cache.size > 0))))`)
 	looks("dark", 16)
 	looks("dark", 13)
 	shoot(t, ctx, "Map-vector-dark")
 	// Memory is bounded, wherever the map goes.
 	js[any](t, ctx, `(async () => { for (let i = 0; i < 40; i++) { fleet.map.scale = 12000 * 1.2 ** i % 50000 + 3000; fleet.map.redraw(); await new Promise((r) => setTimeout(r, 20)); } })(), 1`)
-	await(t, ctx, `fleet.map.below.loading === 0 && fleet.map.below.cache.size <= 80`)
+	await(t, ctx, `fleet.map.below.loading === 0 && !fleet.map.due && fleet.map.below.cache.size <= 80`)
 
 	broken := city()
 	for at := range broken.tiles {
