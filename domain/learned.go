@@ -1,6 +1,11 @@
 package domain
 
-import "time"
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
 
 // Learned holds what was learned from flights and orders: sums from which the optimizer estimates.
 // Its zero value is a fleet without a past.
@@ -8,6 +13,69 @@ type Learned struct {
 	Travel Travel
 	Drones map[DroneID]DroneTravel
 	Demand Demand
+}
+
+// LearningScope is the area that an optimizer learns from and for.
+type LearningScope struct {
+	Area DepotID // the depot that names it
+	// Depots are the area's; none if it is the fleet's only area, which has everything.
+	Depots []DepotID
+}
+
+// Plus adds what was learned in another area at the same time.
+func (l Learned) Plus(m Learned) Learned {
+	drones := make(map[DroneID]DroneTravel, len(l.Drones)+len(m.Drones))
+	maps.Copy(drones, l.Drones)
+	maps.Copy(drones, m.Drones)
+	return Learned{Travel: l.Travel.plus(m.Travel), Drones: drones, Demand: l.Demand.plus(m.Demand)}
+}
+
+func (t Travel) plus(u Travel) Travel {
+	sum := Travel{
+		Until: later(t.Until, u.Until), FromStart: t.FromStart.plus(u.FromStart), FromPickup: t.FromPickup.plus(u.FromPickup), FromDelivery: t.FromDelivery.plus(u.FromDelivery),
+		Missions: t.Missions + u.Missions, Legs: t.Legs + u.Legs, Refused: t.Refused + u.Refused,
+		SpeedKmh: cmp.Or(t.SpeedKmh, u.SpeedKmh), PickupSeconds: cmp.Or(t.PickupSeconds, u.PickupSeconds), DeliverySeconds: cmp.Or(t.DeliverySeconds, u.DeliverySeconds),
+	}
+	for i := range max(len(t.Delays), len(u.Delays)) {
+		n := 0.0
+		for _, delays := range [][]float64{t.Delays, u.Delays} {
+			if i < len(delays) {
+				n += delays[i]
+			}
+		}
+		sum.Delays = append(sum.Delays, n)
+	}
+	return sum
+}
+
+func (s LegSums) plus(r LegSums) LegSums {
+	return LegSums{s.Weight + r.Weight, s.Km + r.Km, s.Seconds + r.Seconds, s.KmKm + r.KmKm, s.KmSeconds + r.KmSeconds}
+}
+
+// plus takes the hours of both as the same hours: areas are observed at the same time.
+func (d Demand) plus(e Demand) Demand {
+	sum := Demand{Until: later(d.Until, e.Until), Points: slices.Concat(d.Points, e.Points), Seen: d.Seen + e.Seen}
+	for i := range max(len(d.Hours), len(e.Hours)) {
+		var hour HourDemand
+		for _, hours := range [][]HourDemand{d.Hours, e.Hours} {
+			if i >= len(hours) {
+				continue
+			}
+			hour.Hours = max(hour.Hours, hours[i].Hours)
+			for p, n := range hours[i].Orders {
+				hour.Orders[p] += n
+			}
+		}
+		sum.Hours = append(sum.Hours, hour)
+	}
+	return sum
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // Travel sums up the legs that the fleet flew, by what each leg began with.

@@ -50,6 +50,8 @@ const (
 	// bindingChanges on a drone counts the commits that changed its mission or an order of it; see
 	// FlightCache.
 	bindingChanges = "bindingChanges"
+	// homeOfMission is the home that a mission's drone had when the mission began.
+	homeOfMission = "homeDepotId"
 )
 
 var failedMissionCodec = codec[domain.FailedMission]{

@@ -12,24 +12,88 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// The documents with what was learned. The id of a drone's is the prefix and the drone's id.
+// The documents with what was learned. The id of an area's is the prefix and the depot that names the
+// area. Earlier versions kept what the whole fleet has learned in the others, one for each drone.
 const (
+	learnedArea   = "area-"
 	learnedTravel = "travel"
 	learnedDemand = "demand"
 	learnedDrone  = "drone-"
 )
 
+// areaLearned is what was learned in an area, as its document has it.
+type areaLearned struct {
+	travel domain.Travel
+	demand domain.Demand
+	drones []droneLearned
+}
+
+type droneLearned struct {
+	id domain.DroneID
+	domain.DroneTravel
+}
+
+var areaLearnedCodec = codec[areaLearned]{
+	nested("travel", travelCodec, func(l *areaLearned) *domain.Travel { return &l.travel }),
+	nested("demand", demandCodec, func(l *areaLearned) *domain.Demand { return &l.demand }),
+	structs("drones", codec[droneLearned]{
+		reference("droneId", func(d *droneLearned) *domain.DroneID { return &d.id }),
+		nested("flight", legSumsCodec, func(d *droneLearned) *domain.LegSums { return &d.Flight }),
+		real("speedKmh", func(d *droneLearned) *float64 { return &d.SpeedKmh }),
+	}, func(l *areaLearned) *[]droneLearned { return &l.drones }),
+}
+
+func encodeAreaLearned(l domain.Learned) map[string]any {
+	stored := areaLearned{travel: l.Travel, demand: l.Demand}
+	for _, id := range slices.Sorted(maps.Keys(l.Drones)) {
+		stored.drones = append(stored.drones, droneLearned{id, l.Drones[id]})
+	}
+	return areaLearnedCodec.encode(stored)
+}
+
+func decodeAreaLearned(snap *firestore.DocumentSnapshot) (domain.Learned, error) {
+	stored, err := areaLearnedCodec.decode(snap)
+	l := domain.Learned{Travel: stored.travel, Demand: stored.demand, Drones: map[domain.DroneID]domain.DroneTravel{}}
+	for _, d := range stored.drones {
+		l.Drones[d.id] = d.DroneTravel
+	}
+	return l, err
+}
+
 // maxLearnedDeletes bounds the documents that one transaction deletes.
 const maxLearnedDeletes = 450
 
-// Learned reads everything that was learned. A malformed document counts as absent and is listed.
+// Learned reads what was learned in all areas. A malformed document counts as absent and is listed.
 //
-// Cost: 1 RPC, 2 reads and one for each drone with a past.
+// Cost: 1 RPC, a read for each area.
 func (s *Store) Learned(ctx context.Context) (l domain.Learned, malformed []error, err error) {
+	var areas domain.Learned
+	learned := false
+	earlier, malformed, err := s.earlierLearned(ctx, func(snap *firestore.DocumentSnapshot) error {
+		area, err := decodeAreaLearned(snap)
+		switch {
+		case err != nil:
+			return err
+		case learned:
+			area = areas.Plus(area)
+		}
+		areas, learned = area, true
+		return nil
+	})
+	if learned {
+		return areas, malformed, err
+	}
+	return earlier, malformed, err
+}
+
+// earlierLearned reads what earlier versions learned, and calls area with the documents of areas.
+func (s *Store) earlierLearned(ctx context.Context, area func(*firestore.DocumentSnapshot) error) (l domain.Learned, malformed []error, err error) {
 	l.Drones = map[domain.DroneID]domain.DroneTravel{}
 	err = each(s.client.Collection(Learned).Documents(ctx), func(snap *firestore.DocumentSnapshot) error {
 		var err error
 		switch id, isDrone := strings.CutPrefix(snap.Ref.ID, learnedDrone); {
+		case strings.HasPrefix(id, learnedArea):
+			err = area(snap)
 		case isDrone:
 			var d domain.DroneTravel
 			if d, err = droneTravelCodec.decode(snap); err == nil {
@@ -54,66 +118,104 @@ func (s *Store) Learned(ctx context.Context) (l domain.Learned, malformed []erro
 	return l, malformed, wrap(err, "what was learned")
 }
 
-// MissionsEnded lists the first limit missions that ended after one time and by another.
-// Malformed ones are left out.
+// LearnedIn reads what was learned in an area. An area that has not learned yet begins with what
+// earlier versions learned: the only area with everything, one of several with how the fleet flies.
+// A malformed document counts as absent and is listed.
 //
-// Cost: 1 RPC, a read for each.
-func (s *Store) MissionsEnded(ctx context.Context, after, until time.Time, limit int) ([]domain.Mission, error) {
-	return inSpan(ctx, s, Missions, "endTime", after, until, limit, missionCodec.decode)
+// Cost: 1 RPC and a read; 2 RPCs the first time.
+func (s *Store) LearnedIn(ctx context.Context, scope domain.LearningScope) (l domain.Learned, malformed []error, err error) {
+	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{s.learnedDoc(scope)})
+	if err != nil {
+		return l, nil, wrap(err, "what was learned")
+	}
+	if snaps[0].Exists() {
+		if l, err = decodeAreaLearned(snaps[0]); err != nil {
+			return domain.Learned{}, []error{err}, nil
+		}
+		return l, nil, nil
+	}
+	if len(scope.Depots) == 0 {
+		return s.earlierLearned(ctx, func(*firestore.DocumentSnapshot) error { return nil })
+	}
+	if snaps, err = s.client.GetAll(ctx, s.earlierDocs()); err != nil {
+		return l, nil, wrap(err, "what was learned")
+	}
+	travel, malformedTravel := decodeIfAny(snaps[0], travelCodec)
+	demand, malformedDemand := decodeIfAny(snaps[1], demandCodec)
+	for _, err := range []error{malformedTravel, malformedDemand} {
+		if err != nil {
+			malformed = append(malformed, err)
+		}
+	}
+	// Where orders come from is another matter in each area.
+	return domain.Learned{Travel: travel, Demand: domain.Demand{Until: demand.Until}}, malformed, nil
 }
 
-// OrdersCreated lists the first limit orders that were created after one time and by
+func decodeIfAny[T any](snap *firestore.DocumentSnapshot, c codec[T]) (v T, _ error) {
+	if !snap.Exists() {
+		return v, nil
+	}
+	return c.decode(snap)
+}
+
+func (s *Store) learnedDoc(scope domain.LearningScope) *firestore.DocumentRef {
+	return s.doc(Learned, learnedArea+string(scope.Area))
+}
+
+// earlierDocs are the documents with the times up to which earlier versions learned.
+func (s *Store) earlierDocs() []*firestore.DocumentRef {
+	return []*firestore.DocumentRef{s.doc(Learned, learnedTravel), s.doc(Learned, learnedDemand)}
+}
+
+// MissionsEnded lists the first limit missions of an area's drones that ended after one time and by
 // another. Malformed ones are left out.
 //
 // Cost: 1 RPC, a read for each.
-func (s *Store) OrdersCreated(ctx context.Context, after, until time.Time, limit int) ([]domain.Order, error) {
-	return inSpan(ctx, s, Orders, "createdAt", after, until, limit, orderCodec.decode)
+func (s *Store) MissionsEnded(ctx context.Context, scope domain.LearningScope, after, until time.Time, limit int) ([]domain.Mission, error) {
+	return inSpan(ctx, s, Missions, "endTime", homeOfMission, scope, after, until, limit, missionCodec.decode)
 }
 
-func inSpan[T any](ctx context.Context, s *Store, collection, field string, after, until time.Time, limit int, decode func(*firestore.DocumentSnapshot) (T, error)) (list []T, err error) {
+// OrdersCreated lists the first limit orders that an area plans and that were created after one
+// time and by another. Malformed ones are left out.
+//
+// Cost: 1 RPC, a read for each.
+func (s *Store) OrdersCreated(ctx context.Context, scope domain.LearningScope, after, until time.Time, limit int) ([]domain.Order, error) {
+	return inSpan(ctx, s, Orders, "createdAt", "planningDepotId", scope, after, until, limit, orderCodec.decode)
+}
+
+func inSpan[T any](ctx context.Context, s *Store, collection, field, depot string, scope domain.LearningScope, after, until time.Time, limit int, decode func(*firestore.DocumentSnapshot) (T, error)) (list []T, err error) {
 	q := s.client.Collection(collection).Where(field, ">", after).Where(field, "<=", until).OrderBy(field, firestore.Asc).Limit(limit)
+	if len(scope.Depots) > 0 {
+		q = q.Where(depot, "in", scope.Depots)
+	}
 	list, _, err = decodeAll(q.Documents(ctx), decode)
 	return list, wrap(err, "%s", collection)
 }
 
-// SaveLearned replaces before by after. If the store no longer has before, it returns
+// SaveLearned replaces what was learned in an area. If the store no longer has before, it returns
 // false.
 //
-// Cost: 3 RPCs, 2 reads, at most 2 writes and one for each drone that changed.
-func (s *Store) SaveLearned(ctx context.Context, before, after domain.Learned) (saved bool, err error) {
-	var changed []domain.DroneID
-	for _, id := range slices.Sorted(maps.Keys(after.Drones)) {
-		if after.Drones[id] != before.Drones[id] {
-			changed = append(changed, id)
-		}
-	}
+// Cost: 3 RPCs, 3 reads, 1 write.
+func (s *Store) SaveLearned(ctx context.Context, scope domain.LearningScope, before, after domain.Learned) (saved bool, err error) {
 	err = s.transact(ctx, nil, func(t *txn) error {
 		saved = false
-		snaps, err := t.get(s.doc(Learned, learnedTravel), s.doc(Learned, learnedDemand))
+		snaps, err := t.get(append(s.earlierDocs(), s.learnedDoc(scope))...)
 		if err != nil {
 			return err
 		}
+		have := [2]any{snaps[0].Data()["until"], snaps[1].Data()["until"]}
+		if doc := snaps[2]; doc.Exists() {
+			travel, _ := doc.Data()["travel"].(map[string]any)
+			demand, _ := doc.Data()["demand"].(map[string]any)
+			have = [2]any{travel["until"], demand["until"]}
+		}
 		for i, until := range []time.Time{before.Travel.Until, before.Demand.Until} {
-			have, _ := snaps[i].Data()["until"].(time.Time) // absent: never
-			if !have.Equal(until) {
+			if at, _ := have[i].(time.Time); !at.Equal(until) { // absent: never
 				return nil
 			}
 		}
 		saved = true
-		if !after.Travel.Until.Equal(before.Travel.Until) {
-			if err := t.Set(s.doc(Learned, learnedTravel), travelCodec.encode(after.Travel)); err != nil {
-				return err
-			}
-		}
-		if err := t.Set(s.doc(Learned, learnedDemand), demandCodec.encode(after.Demand)); err != nil {
-			return err
-		}
-		for _, id := range changed {
-			if err := t.Set(s.doc(Learned, learnedDrone+string(id)), droneTravelCodec.encode(after.Drones[id])); err != nil {
-				return err
-			}
-		}
-		return nil
+		return t.Set(s.learnedDoc(scope), encodeAreaLearned(after))
 	})
 	return saved && err == nil, wrap(err, "save what was learned")
 }
@@ -121,14 +223,27 @@ func (s *Store) SaveLearned(ctx context.Context, before, after domain.Learned) (
 // ForgetLearned forgets everything that was learned. Only missions that end, and orders that come,
 // after the given time count from now on.
 func (s *Store) ForgetLearned(ctx context.Context, from time.Time) error {
-	l, _, err := s.Learned(ctx)
+	docs, err := s.client.Collection(Learned).Select().Documents(ctx).GetAll()
 	if err != nil {
-		return err
+		return wrap(err, "what was learned")
 	}
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(l.Drones)), maxLearnedDeletes) {
+	// First the times from which every area begins anew, so that none learns from before.
+	err = s.transact(ctx, nil, func(t *txn) error {
+		if err := t.Set(s.doc(Learned, learnedTravel), travelCodec.encode(domain.Travel{Until: from})); err != nil {
+			return err
+		}
+		return t.Set(s.doc(Learned, learnedDemand), demandCodec.encode(domain.Demand{Until: from}))
+	})
+	if err != nil {
+		return wrap(err, "forget what was learned")
+	}
+	docs = slices.DeleteFunc(docs, func(doc *firestore.DocumentSnapshot) bool {
+		return doc.Ref.ID == learnedTravel || doc.Ref.ID == learnedDemand
+	})
+	for some := range slices.Chunk(docs, maxLearnedDeletes) {
 		err := s.transact(ctx, nil, func(t *txn) error {
-			for _, id := range some {
-				if err := t.Delete(s.doc(Learned, learnedDrone+string(id))); err != nil {
+			for _, doc := range some {
+				if err := t.Delete(doc.Ref); err != nil {
 					return err
 				}
 			}
@@ -138,11 +253,5 @@ func (s *Store) ForgetLearned(ctx context.Context, from time.Time) error {
 			return wrap(err, "forget what was learned")
 		}
 	}
-	err = s.transact(ctx, nil, func(t *txn) error {
-		if err := t.Set(s.doc(Learned, learnedTravel), travelCodec.encode(domain.Travel{Until: from})); err != nil {
-			return err
-		}
-		return t.Set(s.doc(Learned, learnedDemand), demandCodec.encode(domain.Demand{Until: from}))
-	})
-	return wrap(err, "forget what was learned")
+	return nil
 }

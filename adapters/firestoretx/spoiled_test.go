@@ -254,7 +254,7 @@ func (s *spoiledFleet) worksOn(t *rapid.T, ctx context.Context) {
 	must("waits", err)
 	_, _, err = s.Learned(ctx)
 	must("learned", err)
-	_, err = s.MissionsEnded(ctx, s.now.Add(-time.Hour), s.now, 100)
+	_, err = s.MissionsEnded(ctx, domain.LearningScope{}, s.now.Add(-time.Hour), s.now, 100)
 	must("ended missions", err)
 	_, err = s.ListMissions(ctx, "", firestoretx.Page{})
 	must("missions", err)

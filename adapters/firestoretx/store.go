@@ -413,6 +413,9 @@ func (t *txn) write(c policy.Change) error {
 	for _, m := range c.Missions {
 		before, exists := t.missions[m.ID]
 		ends := t.ends(Missions, over(before), over(m))
+		if !exists && c.Drone != nil && c.Drone.ID == m.DroneID {
+			ends = append(ends, firestore.Update{FieldPath: firestore.FieldPath{homeOfMission}, Value: string(c.Drone.HomeDepotID)})
+		}
 		if err := put(t, t.store.doc(Missions, string(m.ID)), missionCodec, before, m, exists, ends...); err != nil {
 			return err
 		}

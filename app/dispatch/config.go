@@ -132,7 +132,6 @@ type Runner struct {
 	cfg     Config
 	log     *slog.Logger
 	meter   *meter.Meter
-	learner *learning.Learner // nil for none
 
 	searches searches
 	team     *team    // nil with Config.LockEachCycle
@@ -147,9 +146,6 @@ func NewRunner(store Store, locks lock.Backend, publish PublishFunc, newID func(
 	r := &Runner{store: timedStore{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m, searches: newSearches(cfg.Searches)}
 	if !cfg.LockEachCycle {
 		r.team = newTeam(r)
-	}
-	if !cfg.NoLearning {
-		r.learner = learning.NewLearner(r.store, planner.Assumed(cfg.Params), cfg.Confidence)
 	}
 	return r
 }

@@ -40,7 +40,11 @@ var errShutdown = errors.New("the optimizer was told to stop")
 func (r *Runner) NewMemory() *Memory {
 	cfg := r.cfg.Planner()
 	cfg.Refused = r.planRefused
-	return &Memory{planner: planner.New(cfg, time.Now)}
+	memory := &Memory{planner: planner.New(cfg, time.Now)}
+	if !r.cfg.NoLearning {
+		memory.learner = learning.NewLearner(r.store, planner.Assumed(r.cfg.Params), r.cfg.Confidence)
+	}
+	return memory
 }
 
 // planRefused logs a plan that the checker refused, with its problem, for
@@ -306,7 +310,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, memory *Memory) (cyc
 	}
 	c.SnapshotTime, c.Drones, c.Flights, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Flights), len(snap.Orders)
 	c.ReadTook = time.Since(began)
-	r.learn(ctx, p, snap.ReadTime)
+	r.learn(ctx, memory, snap)
 	if err := turn.resume(ctx); err != nil {
 		return cyclePlan{}, err
 	}
@@ -365,18 +369,22 @@ func newCyclePlan(snap domain.Snapshot, result planner.Result) cyclePlan {
 // learnLimit bounds how long a cycle waits for what was learned.
 const learnLimit = 5 * time.Second
 
-// learn gives the planner what was learned until now, in the store's time.
-func (r *Runner) learn(ctx context.Context, p *planner.Planner, now time.Time) {
-	if r.learner == nil {
+// learn gives the planner what was learned in the snapshot's area until its read time.
+func (r *Runner) learn(ctx context.Context, memory *Memory, snap domain.Snapshot) {
+	if memory.learner == nil {
 		return
+	}
+	scope := domain.LearningScope{Area: snap.Depot.ID}
+	if !snap.Alone {
+		scope.Depots = domain.Area{Depots: snap.Depots()}.DepotIDs()
 	}
 	looking, end := context.WithTimeout(meter.WithOperation(ctx, "learn"), learnLimit)
 	defer end()
-	learned, err := r.learner.Look(looking, now)
+	learned, err := memory.learner.Look(looking, scope, snap.ReadTime)
 	if err != nil && ctx.Err() == nil {
 		r.log.WarnContext(ctx, "nothing learned; the cycle plans with what was learned before", slog.Any("err", err))
 	}
-	p.Learn(learned)
+	memory.planner.Learn(learned)
 }
 
 func (r *Runner) solve(ctx context.Context, p *planner.Planner, snap domain.Snapshot, start time.Time) (planner.Result, error) {

@@ -77,7 +77,7 @@ func TestRunner_PlansWithWhatItLearned(t *testing.T) {
 // forgetful is a store whose documents of what was learned cannot be read.
 type forgetful struct{ *firestoretx.Store }
 
-func (forgetful) Learned(context.Context) (domain.Learned, []error, error) {
+func (forgetful) LearnedIn(context.Context, domain.LearningScope) (domain.Learned, []error, error) {
 	return domain.Learned{}, []error{errors.New("document learned/travel: damaged")}, status.Error(codes.Unavailable, "away")
 }
 

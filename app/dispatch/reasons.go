@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -21,6 +22,7 @@ const (
 // Memory is what a Runner remembers of one area between its cycles.
 type Memory struct {
 	planner *planner.Planner
+	learner *learning.Learner // nil for none
 	flights firestoretx.FlightCache
 	drones  []domain.Drone // all of the area
 	readAt  time.Time      // machine time; zero if never read

@@ -7,8 +7,8 @@
 // at an assumed value, moves away from it as observations gain weight, and stays within
 // limits. Implausible legs, such as kilometres in no time, are counted and ignored.
 //
-// Adding and estimating are pure. A Learner does both with a store, and counts each mission
-// and order at most once, whatever the number of processes.
+// Adding and estimating are pure. A Learner does both for an area with a store, and counts
+// each mission and order at most once, whatever the number of processes and areas.
 //
 // Errors are those of the store. It must not import the planner, which plans with its
 // estimates, or an adapter.

@@ -3,7 +3,7 @@ package learning
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -11,14 +11,14 @@ import (
 
 // Store is what a Learner needs of the store.
 type Store interface {
-	Learned(ctx context.Context) (l domain.Learned, malformed []error, err error)
-	// MissionsEnded and OrdersCreated list at most limit entities after a time, and not
+	LearnedIn(ctx context.Context, scope domain.LearningScope) (l domain.Learned, malformed []error, err error)
+	// MissionsEnded and OrdersCreated list at most limit entities of an area after a time, and not
 	// after another, the earliest first.
-	MissionsEnded(ctx context.Context, after, until time.Time, limit int) ([]domain.Mission, error)
-	OrdersCreated(ctx context.Context, after, until time.Time, limit int) ([]domain.Order, error)
-	// SaveLearned replaces what was learned. It returns false if another process has done so
-	// meanwhile.
-	SaveLearned(ctx context.Context, before, after domain.Learned) (saved bool, err error)
+	MissionsEnded(ctx context.Context, scope domain.LearningScope, after, until time.Time, limit int) ([]domain.Mission, error)
+	OrdersCreated(ctx context.Context, scope domain.LearningScope, after, until time.Time, limit int) ([]domain.Order, error)
+	// SaveLearned replaces what was learned in an area. It returns false if another process has done
+	// so meanwhile.
+	SaveLearned(ctx context.Context, scope domain.LearningScope, before, after domain.Learned) (saved bool, err error)
 }
 
 const (
@@ -32,18 +32,16 @@ const (
 	// maxAhead is how far the end of the last look may be ahead of the store's time: clocks never
 	// differ by more.
 	maxAhead = 24 * time.Hour
-	// page bounds what one look reads of each kind, and so the drones that one save
-	// writes. If there is more, the next cycle looks again.
+	// page bounds what one look reads of each kind. If there is more, the next cycle looks again.
 	page = 400
 )
 
-// Learner learns from a store, and estimates. It is safe for concurrent use.
+// Learner learns in one area from a store, and estimates. It is not safe for concurrent use.
 type Learner struct {
 	store      Store
 	assumed    Assumed
 	confidence float64
 
-	mu        sync.Mutex
 	looked    time.Time
 	estimates Estimates
 }
@@ -53,20 +51,18 @@ func NewLearner(store Store, assumed Assumed, confidence float64) *Learner {
 	return &Learner{store: store, assumed: assumed, confidence: confidence}
 }
 
-// Look counts what is new, if it is time to, and returns the estimates. now is the store's time.
+// Look counts what is new in an area, if it is time to, and returns the estimates. now is the store's
+// time.
 // With an error it returns the earlier estimates. If documents are malformed, the error names
 // them, the estimates come from the others, and nothing is counted.
 //
-// Cost: every five minutes 3 RPCs and a read for each new mission, new order and drone with a
-// past; 3 more RPCs if there is something new.
-func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// Cost: every five minutes 6 RPCs, 4 reads and one for each new mission and new order, and a write.
+func (l *Learner) Look(ctx context.Context, scope domain.LearningScope, now time.Time) (Estimates, error) {
 	if since := now.Sub(l.looked); !l.looked.IsZero() && since >= 0 && since < Every {
 		return l.estimates, nil
 	}
 	l.looked = now
-	before, malformed, err := l.store.Learned(ctx)
+	before, malformed, err := l.store.LearnedIn(ctx, scope)
 	if err != nil {
 		return l.estimates, errors.Join(append(malformed, err)...)
 	}
@@ -74,7 +70,7 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 		l.estimates = Estimate(before, l.assumed, l.confidence)
 		return l.estimates, errors.Join(malformed...)
 	}
-	learned, more, err := l.addPage(ctx, before, now.Add(-countAfter))
+	learned, more, err := l.addPage(ctx, scope, before, now.Add(-countAfter))
 	if err != nil {
 		return l.estimates, err
 	}
@@ -87,12 +83,12 @@ func (l *Learner) Look(ctx context.Context, now time.Time) (Estimates, error) {
 
 // addPage adds one page of what is new until a time to what was learned before. It returns the
 // result, and whether there may be more.
-func (l *Learner) addPage(ctx context.Context, before domain.Learned, until time.Time) (_ domain.Learned, more bool, _ error) {
-	missions, err := l.store.MissionsEnded(ctx, lookFrom(before.Travel.Until, until), until, page)
+func (l *Learner) addPage(ctx context.Context, scope domain.LearningScope, before domain.Learned, until time.Time) (_ domain.Learned, more bool, _ error) {
+	missions, err := l.store.MissionsEnded(ctx, scope, lookFrom(before.Travel.Until, until), until, page)
 	if err != nil {
 		return before, false, err
 	}
-	orders, err := l.store.OrdersCreated(ctx, lookFrom(before.Demand.Until, until), until, page)
+	orders, err := l.store.OrdersCreated(ctx, scope, lookFrom(before.Demand.Until, until), until, page)
 	if err != nil {
 		return before, false, err
 	}
@@ -110,12 +106,20 @@ func (l *Learner) addPage(ctx context.Context, before domain.Learned, until time
 		orders = withoutCutTime(orders, func(o domain.Order) time.Time { return o.CreatedAt })
 		until = orders[len(orders)-1].CreatedAt
 	}
-	after.Demand = AddOrders(after.Demand, orders, until)
-	saved, err := l.store.SaveLearned(ctx, before, after)
+	after.Demand = AddOrders(after.Demand, countedIn(scope, orders), until)
+	saved, err := l.store.SaveLearned(ctx, scope, before, after)
 	if err == nil && !saved {
-		after, _, err = l.store.Learned(ctx)
+		after, _, err = l.store.LearnedIn(ctx, scope)
 	}
 	return after, more, err
+}
+
+// countedIn are the orders that an area counts. An order that was handed over later than countAfter
+// may have been counted by the area that planned it before.
+func countedIn(scope domain.LearningScope, orders []domain.Order) []domain.Order {
+	return slices.DeleteFunc(orders, func(o domain.Order) bool {
+		return len(scope.Depots) > 0 && len(o.HandedOverBy) > 0 && o.PlanningSince.Sub(o.CreatedAt) >= countAfter
+	})
 }
 
 // lookFrom is the time to look from: where the last look ended. If a wrong document says that it

@@ -237,15 +237,15 @@ type memory struct {
 	malformed []error
 }
 
-func (m *memory) Learned(context.Context) (domain.Learned, []error, error) {
+func (m *memory) LearnedIn(context.Context, domain.LearningScope) (domain.Learned, []error, error) {
 	return m.learned, m.malformed, nil
 }
 
-func (m *memory) MissionsEnded(_ context.Context, after, until time.Time, limit int) ([]domain.Mission, error) {
+func (m *memory) MissionsEnded(_ context.Context, _ domain.LearningScope, after, until time.Time, limit int) ([]domain.Mission, error) {
 	return between(m.missions, func(x domain.Mission) time.Time { return x.EndTime }, after, until, limit), nil
 }
 
-func (m *memory) OrdersCreated(_ context.Context, after, until time.Time, limit int) ([]domain.Order, error) {
+func (m *memory) OrdersCreated(_ context.Context, _ domain.LearningScope, after, until time.Time, limit int) ([]domain.Order, error) {
 	return between(m.orders, func(x domain.Order) time.Time { return x.CreatedAt }, after, until, limit), nil
 }
 
@@ -259,7 +259,7 @@ func between[T any](all []T, at func(T) time.Time, after, until time.Time, limit
 	return list[:min(len(list), limit)]
 }
 
-func (m *memory) SaveLearned(_ context.Context, before, after domain.Learned) (bool, error) {
+func (m *memory) SaveLearned(_ context.Context, _ domain.LearningScope, before, after domain.Learned) (bool, error) {
 	if m.stale || !before.Travel.Until.Equal(m.learned.Travel.Until) || !before.Demand.Until.Equal(m.learned.Demand.Until) {
 		return false, nil
 	}
@@ -288,7 +288,7 @@ func TestLearner_TakesEachInOnce(t *testing.T) {
 	learners := []*Learner{NewLearner(m, assumed, 0.8), NewLearner(m, assumed, 0.8)}
 	for now := end; now.Before(end.Add(2 * time.Hour)); now = now.Add(Every) {
 		for _, l := range learners {
-			if _, err := l.Look(t.Context(), now); err != nil {
+			if _, err := l.Look(t.Context(), domain.LearningScope{}, now); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -301,11 +301,11 @@ func TestLearner_TakesEachInOnce(t *testing.T) {
 	latest.EndTime = end.Add(3 * time.Hour)
 	taken := m.learned.Travel.Missions
 	for after, more := range map[time.Duration]int{countAfter - time.Second: 0} {
-		if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), latest.EndTime.Add(after)); err != nil || m.learned.Travel.Missions != taken+more {
+		if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), domain.LearningScope{}, latest.EndTime.Add(after)); err != nil || m.learned.Travel.Missions != taken+more {
 			t.Errorf("%s after its end: %d missions, %v", after, m.learned.Travel.Missions-taken, err)
 		}
 	}
-	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), latest.EndTime.Add(countAfter)); err != nil || m.learned.Travel.Missions != taken+1 {
+	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), domain.LearningScope{}, latest.EndTime.Add(countAfter)); err != nil || m.learned.Travel.Missions != taken+1 {
 		t.Errorf("%d missions, %v", m.learned.Travel.Missions-taken, err)
 	}
 }
@@ -318,7 +318,7 @@ func TestLearner_LooksNowAndThen(t *testing.T) {
 	l := NewLearner(m, assumed, 0.8)
 	look := func(at time.Time) Estimates {
 		t.Helper()
-		e, err := l.Look(t.Context(), at)
+		e, err := l.Look(t.Context(), domain.LearningScope{}, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +359,7 @@ func TestAddMissions_LeavesChargingAndWaitingOut(t *testing.T) {
 func TestLearner_LeavesOutWhatNobodyObserved(t *testing.T) {
 	m := &memory{learned: domain.Learned{Demand: domain.Demand{Until: start}}}
 	now := start.Add(90 * 24 * time.Hour)
-	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), now); err != nil {
+	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), domain.LearningScope{}, now); err != nil {
 		t.Fatal(err)
 	}
 	observed := 0.0
@@ -399,14 +399,14 @@ func TestLearner_LearnsAgainWhateverDocumentsSay(t *testing.T) {
 			},
 		}}
 		l := NewLearner(m, assumed, 0.9)
-		if _, err := l.Look(t.Context(), start); err != nil {
+		if _, err := l.Look(t.Context(), domain.LearningScope{}, start); err != nil {
 			t.Fatal(err)
 		}
 		m.missions, m.orders = past, orders
 		var e Estimates
 		for i := range 2 {
 			var err error
-			if e, err = l.Look(t.Context(), start.Add(4*time.Hour+time.Duration(i)*Every)); err != nil {
+			if e, err = l.Look(t.Context(), domain.LearningScope{}, start.Add(4*time.Hour+time.Duration(i)*Every)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -428,12 +428,28 @@ func TestLearner_LearnsAgainWhateverDocumentsSay(t *testing.T) {
 // F-LRN-02: while a document is malformed, plans use what the others say, and nothing is saved.
 func TestLearner_UsesWhatIsNotMalformed(t *testing.T) {
 	m := &memory{missions: days(200, 40, 50*time.Second, 80*time.Second, 0.2)}
-	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), start.Add(4*time.Hour)); err != nil {
+	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), domain.LearningScope{}, start.Add(4*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	m.saves, m.malformed = 0, []error{errors.New("document learned/drone-D9: field speedKmh should be a number")}
-	e, err := NewLearner(m, assumed, 0.8).Look(t.Context(), start.Add(5*time.Hour))
+	e, err := NewLearner(m, assumed, 0.8).Look(t.Context(), domain.LearningScope{}, start.Add(5*time.Hour))
 	if !errors.Is(err, m.malformed[0]) || e.SpeedKmh == 0 || m.saves != 0 {
 		t.Errorf("%+v, saved %d times, %v", e, m.saves, err)
+	}
+}
+
+// F-CYC-02: of an order that one area hands over to another, one area counts it at most.
+func TestLearner_CountsHandedOverOrdersOnce(t *testing.T) {
+	scope := domain.LearningScope{Area: "B", Depots: []domain.DepotID{"B"}}
+	at := func(handedOver time.Duration) domain.Order {
+		return domain.Order{CreatedAt: start, PlanningSince: start.Add(handedOver), HandedOverBy: []domain.DepotID{"A"}}
+	}
+	for handedOver, counts := range map[time.Duration]int{time.Second: 1, countAfter - 1: 1, countAfter: 0, time.Hour: 0} {
+		if n := len(countedIn(scope, []domain.Order{at(handedOver)})); n != counts {
+			t.Errorf("handed over after %s: counted %d times by the second area, want %d", handedOver, n, counts)
+		}
+	}
+	if n := len(countedIn(domain.LearningScope{}, []domain.Order{at(time.Hour)})); n != 1 {
+		t.Errorf("the fleet's only area counts %d", n)
 	}
 }

@@ -91,7 +91,7 @@ func TestExplain_PrintsWhyAnOrderWaits(t *testing.T) {
 	}
 	c.At = time.Now()
 	later := domain.Learned{Travel: domain.Travel{Until: time.Date(2099, 11, 21, 12, 0, 0, 0, time.UTC), Missions: 1}}
-	if saved, err := store.SaveLearned(t.Context(), domain.Learned{}, later); err != nil || !saved {
+	if saved, err := store.SaveLearned(t.Context(), domain.LearningScope{Area: "DEPOT"}, domain.Learned{}, later); err != nil || !saved {
 		t.Fatalf("saved %v, error %v", saved, err)
 	}
 	if text, want := printed(t, func() error { return c.Run(t.Context()) }), "learned until 2099-11-21 12:00:00 UTC"; !strings.Contains(text, want) {

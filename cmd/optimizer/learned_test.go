@@ -36,7 +36,7 @@ func TestLearned_ShowsAndForgets(t *testing.T) {
 		},
 	}
 	l.Demand.Hours[9] = domain.HourDemand{Hours: 2, Orders: [3]float64{6, 4, 2}}
-	if saved, err := store.SaveLearned(t.Context(), domain.Learned{}, l); err != nil || !saved {
+	if saved, err := store.SaveLearned(t.Context(), domain.LearningScope{Area: "DEPOT"}, domain.Learned{}, l); err != nil || !saved {
 		t.Fatal(saved, err)
 	}
 	expect(run(), "missions counted 500", "1000, and 7 left out", "D1 1000 40.", "09 1.0 2.0 3.0 2.0", "48.8500, 2.3500 1.0 2.0 3.0", "orders counted 12")

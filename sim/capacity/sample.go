@@ -441,9 +441,9 @@ type learning struct {
 	work *Work
 }
 
-// Learned implements dispatch.Store.
-func (s learning) Learned(ctx context.Context) (domain.Learned, []error, error) {
-	l, malformed, err := s.Store.Learned(ctx)
+// LearnedIn implements dispatch.Store.
+func (s learning) LearnedIn(ctx context.Context, scope domain.LearningScope) (domain.Learned, []error, error) {
+	l, malformed, err := s.Store.LearnedIn(ctx, scope)
 	s.work.Looks++
 	return l, malformed, err
 }
@@ -454,7 +454,6 @@ func (t *trial) sample() Sample {
 	w.Seconds = seconds
 	w.Idle, w.Bound, w.Open = w.idle/seconds, w.bound/seconds, w.open/seconds
 	w.Checks = t.tally.counts[Kind{workPlaces, ""}].Calls
-	w.Looked = t.tally.counts[Kind{workLearn, "learned"}].Reads
 	w.CompanionsBound = w.Companions * w.Bound / float64(t.Drones)
 	s := Sample{Trial: t.Trial, Work: *w, Counts: maps.Clone(t.tally.counts), Times: maps.Clone(t.tally.times), PubSub: map[string]float64{}, LargestRequest: t.tally.largest, Hottest: map[string]float64{}}
 	for topic, sizes := range t.sizes {
