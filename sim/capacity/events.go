@@ -141,13 +141,20 @@ func (m Model) Time(f Fleet, p Platform) Timing {
 	return t
 }
 
-// nominal is how often work is done where nothing falls behind: a sweep at a time, a cycle of each
-// area in every interval, and all that is new learned.
+// nominal is how often work is done where nothing falls behind: a sweep at a time, and a cycle of each
+// area in every interval.
 func (f Fleet) nominal(t Timing) Timing {
-	pages := math.Ceil(float64(f.Drones) * f.OrdersPerDroneDay / (24 * 60 * 60) * learnEvery.Seconds() / learnPage)
-	t.Sweeps, t.Cycles = max(t.Sweeps, 1/sweepEvery.Seconds()), 1/cycleEvery.Seconds()
-	t.Looks = max(float64(f.Optimizers), pages) / learnEvery.Seconds()
+	t.Sweeps, t.Cycles, t.Looks = max(t.Sweeps, 1/sweepEvery.Seconds()), 1/cycleEvery.Seconds(), f.looks()
 	return t
+}
+
+// looks is how often the optimizers look at what is new in the areas, for a second.
+func (f Fleet) looks() float64 {
+	n := float64(f.Areas) / learnEvery.Seconds()
+	if !f.Owned {
+		n *= float64(f.Optimizers)
+	}
+	return n
 }
 
 // timeSweeps simulates State Managers, whose tickers are not aligned, and their one lock.
@@ -196,12 +203,10 @@ func (m Model) timeSweeps(f Fleet, p Platform, t *Timing) {
 type optimizer struct {
 	phase     float64 // of its tickers
 	searching int
-	turns     []func() // that wait for their turn to search
-	served    float64  // what a search has got of a processor since the beginning
-	counted   float64  // up to when
-	looked    float64  // when it last looked at what was learned
-	again     bool     // a page was full
-	learning  float64  // when the lock of learning is free
+	turns     []func()        // that wait for their turn to search
+	served    float64         // what a search has got of a processor since the beginning
+	counted   float64         // up to when
+	looked    map[int]float64 // when it last looked at what is new in an area
 }
 
 // advance counts what each search got until now.
@@ -221,13 +226,12 @@ type planning struct {
 	model Model
 	fleet Fleet
 	p     Platform
-	// documents and orders a second of one cycle, and of the fleet
+	// documents of one cycle, and orders a second of an area
 	documents, orders float64
 	locked            []bool
-	learned           float64 // until when orders are
 
-	shares, waits, looks []float64
-	done, lost, missed   int
+	shares, waits []float64
+	done, lost    int
 }
 
 func (s *planning) calls(n int) (sum float64) {
@@ -237,24 +241,14 @@ func (s *planning) calls(n int) (sum float64) {
 	return sum
 }
 
-// look is how long a cycle waits for what was learned.
-func (s *planning) look(o *optimizer) float64 {
-	wait := max(0, o.learning-s.now)
-	if !o.again && s.now+wait-o.looked < learnEvery.Seconds() {
-		return wait
+// look is how long an area's cycle waits for what was learned.
+func (s *planning) look(o *optimizer, area int) float64 {
+	last, looked := o.looked[area]
+	if looked && s.now-last < learnEvery.Seconds() {
+		return 0
 	}
-	o.looked = s.now + wait
-	pending := s.orders * (s.now - s.learned)
-	took := s.calls(6) + (float64(s.fleet.Drones)+2*min(pending, learnPage))*s.p.PerRead*o.crowded()
-	if s.looks = append(s.looks, took); took > learnLimit.Seconds() {
-		s.missed++
-		took, o.again = learnLimit.Seconds(), false
-	} else {
-		o.again = pending >= learnPage
-		s.learned += min(pending, learnPage) / s.orders
-	}
-	o.learning = s.now + wait + took
-	return wait + took
+	o.looked[area] = s.now
+	return s.calls(6) + 2*s.orders*learnEvery.Seconds()*s.p.PerRead*o.crowded()
 }
 
 // begin runs an area's next cycle in a process, and those after it.
@@ -265,15 +259,15 @@ func (s *planning) begin(o *optimizer, area int) {
 	}
 	switch {
 	case s.fleet.Owned && o.searching+1 > searchesAtOnce:
-		o.turns = append(o.turns, func() { s.cycle(o, 0, next) })
+		o.turns = append(o.turns, func() { s.cycle(o, area, 0, next) })
 	case s.fleet.Owned:
-		s.cycle(o, 0, next)
+		s.cycle(o, area, 0, next)
 	case s.locked[area]:
 		s.lost++
 		s.at(s.now+s.calls(1), next)
 	default:
 		s.locked[area] = true
-		s.cycle(o, s.calls(1)+s.p.Commit.draw(s.random), func() {
+		s.cycle(o, area, s.calls(1)+s.p.Commit.draw(s.random), func() {
 			s.locked[area] = false
 			next()
 		})
@@ -281,7 +275,7 @@ func (s *planning) begin(o *optimizer, area int) {
 }
 
 // cycle reads, searches and publishes. Where cycles take turns, it reads in its turn.
-func (s *planning) cycle(o *optimizer, locking float64, end func()) {
+func (s *planning) cycle(o *optimizer, area int, locking float64, end func()) {
 	snapshot := s.now + locking
 	read := locking + s.calls(int(s.model.calls[workCycle])) + s.documents*s.p.PerRead*o.crowded()
 	search := func() {
@@ -306,10 +300,10 @@ func (s *planning) cycle(o *optimizer, locking float64, end func()) {
 	if s.fleet.Owned {
 		o.advance(s.now)
 		o.searching++
-		s.at(s.now+read+s.look(o), search)
+		s.at(s.now+read+s.look(o, area), search)
 		return
 	}
-	s.at(s.now+read+s.look(o), func() {
+	s.at(s.now+read+s.look(o, area), func() {
 		o.advance(s.now)
 		o.searching++
 		search()
@@ -347,12 +341,12 @@ func (m Model) timeCycles(f Fleet, p Platform, t *Timing) {
 	n, areas := float64(f.Drones), float64(f.Areas)
 	s := &planning{
 		simulation: newSimulation(f, 2), model: m, fleet: f, p: p,
-		documents: n/areas*(f.Idle+f.Bound+f.waiting()) + depotsOfCycle, orders: n * f.OrdersPerDroneDay / (24 * 60 * 60),
-		locked: make([]bool, f.Areas), learned: -learnEvery.Seconds(),
+		documents: n/areas*(f.Idle+f.Bound+f.waiting()) + depotsOfCycle, orders: n / areas * f.OrdersPerDroneDay / (24 * 60 * 60),
+		locked: make([]bool, f.Areas),
 	}
 	processes := make([]*optimizer, f.Optimizers)
 	for k := range processes {
-		processes[k] = &optimizer{phase: s.random.Float64() * cycleEvery.Seconds(), looked: math.Inf(-1)}
+		processes[k] = &optimizer{phase: s.random.Float64() * cycleEvery.Seconds(), looked: map[int]float64{}}
 	}
 	for area, owners := range f.owners() {
 		for _, k := range owners {
@@ -361,7 +355,7 @@ func (m Model) timeCycles(f Fleet, p Platform, t *Timing) {
 	}
 	s.run(lasts)
 	t.Cycles, t.LostTries = float64(s.done)/areas/lasts, t.LostTries+float64(s.lost)/lasts
-	t.Looks = float64(len(s.looks)) / lasts
+	t.Looks = f.looks()
 	t.Share = quantiles("", s.shares, lasts).P50
 	var commands []float64
 	for range 2000 { // an order comes between two snapshots, and its decision is applied after the second

@@ -58,7 +58,6 @@ func (m Model) hottest(f Fleet, t Timing) []Rate {
 		rated("`locks/optimizer:cycle:{area}`", locks, 1, maxDocument),
 		rated("`fence_counters`, the sweeper's", t.Sweeps*cost(workSweep, "fence_counters"), 1, maxDocument),
 		rated("`control/{area}`", w.Decisions/float64(f.Areas)/w.Seconds, 1, maxDocument), // at most one for each decision
-		rated("`learned/demand`", t.Looks, 1, maxDocument),
 	}
 	slices.SortStableFunc(rates, func(a, b Rate) int { return cmp.Compare(b.Factor, a.Factor) })
 	return rates
@@ -120,7 +119,6 @@ type limit struct {
 // drones, the smallest first.
 func (m Model) Breaks(p Platform) []Break {
 	feed := p.FeedRate()
-	day := func(f Fleet) Work { return m.day(f, Timing{Batch: 1}) }
 	limits := []limit{
 		{"optimizers: each runs every area, and one takes most locks", "a search gets a quarter of a processor, at most", func(f Fleet) float64 {
 			f.Areas = min(f.Areas, 100) // more does not help
@@ -128,15 +126,6 @@ func (m Model) Breaks(p Platform) []Break {
 			var t Timing
 			m.timeCycles(f, p, &t)
 			return 0.25 / t.Share
-		}},
-		{"learning: a page of orders in five minutes", "looks follow each other, each reads a document for every drone, and other areas' cycles wait", func(f Fleet) float64 {
-			return day(f).Orders / day(f).Seconds * learnEvery.Seconds() / learnPage
-		}},
-		{"learning: a look's time limit", "nothing is learned, and each look holds up cycles for five seconds", func(f Fleet) float64 {
-			return float64(f.Drones) * p.PerRead / learnLimit.Seconds()
-		}},
-		{"learning: one document that every optimizer writes", "it is written more than once a second", func(f Fleet) float64 {
-			return float64(f.Optimizers) / learnEvery.Seconds() / maxDocument
 		}},
 		{"live feed: one process decodes every report", "viewers fall behind without end", func(f Fleet) float64 { return float64(f.Drones) * f.Hz / feed }},
 		{"sweeper: one process reads every drone", "a sweep takes longer than the interval, and silence is noticed later", func(f Fleet) float64 {

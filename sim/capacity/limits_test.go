@@ -71,7 +71,6 @@ func TestBreaks_AreThoseReadInTheCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := map[string][2]int{ // from and to, in drones
-		"learning: a page of orders in five minutes":                 {5_750, 5_770},
 		"optimizers: each runs every area, and one takes most locks": {8_000, 10_000},
 		"live feed: one process decodes every report":                {95_000, 105_000},
 		"index: `time` of `events`":                                  {60_000, 80_000},

@@ -23,9 +23,7 @@ const (
 	censusEvery = 15 * time.Second // of each State Manager
 	probeEvery  = 10 * time.Second // of each State Manager
 	checkEvery  = 10 * time.Second // of the followed places, by each process
-	learnEvery  = 5 * time.Minute  // of each optimizer
-	learnLimit  = 5 * time.Second
-	learnPage   = 400 // orders of one look
+	learnEvery  = 5 * time.Minute  // of each area, by each process that runs its cycles
 	coalesce    = time.Second
 	gather      = 20 * time.Millisecond // a change of status waits for others
 	commitTick  = 50 * time.Millisecond // positions that are due in one tick share a commit
@@ -40,9 +38,7 @@ const (
 	searchesAtOnce = 1
 	minPublished   = 1000.0
 	// messageOverhead is what Pub/Sub counts beside payload and attributes: key, id and time.
-	messageOverhead = 47
-	// learnedBeside is the reads of a look beside the documents of drones: travel and demand, twice.
-	learnedBeside     = 4
+	messageOverhead   = 47
 	warehousesPerArea = 5
 	// flightReads is how many orders cycles read of a mission in flight. In the samples decisions grow
 	// with waiting orders, so the two could not be told apart.
@@ -108,10 +104,9 @@ type Work struct {
 	// Cycles, those that search, and the sums over them of idle and bound drones and waiting orders.
 	Cycles, Searches, ReadIdle, ReadBound, ReadWaiting float64
 	Taken                                              float64 // locks, for a cycle each
-	Looks, Looked                                      float64
+	Looks                                              float64
 	Censuses, Watches, WatchedAreas, Checks, LostTries float64
-	// Idle, Bound and Open are means: drones, and open orders. Looked are the documents that looks
-	// at what was learned read.
+	// Idle, Bound and Open are means: drones, and open orders.
 	Idle, Bound, Open float64
 
 	idle, bound, open float64 // sums over seconds
@@ -153,7 +148,7 @@ var laws = map[Kind][]unit{
 	{workCycle, "locks"}:          {func(w Work) float64 { return w.Taken }},
 	{workCycle, "fence_counters"}: {func(w Work) float64 { return w.Taken }},
 	{workCycle, "*"}:              {cycles},
-	{workLearn, "learned"}:        {func(w Work) float64 { return w.Looked }},
+	{workLearn, "learned"}:        {looks},
 	{workLearn, "orders"}:         {orders},
 	{workLearn, "missions"}:       {decisions},
 	{workLearn, "*"}:              {looks},
@@ -189,31 +184,12 @@ func (m Model) timesASecond(field string, w Work) (n float64) {
 	return n
 }
 
-// lawsOfWrites are those of kinds whose writes grow otherwise than their reads.
-var lawsOfWrites = map[Kind][]unit{
-	{workLearn, "learned"}: {looks, decisions}, // travel and demand, and drones that have flown
-}
-
-// lawOf are the units of a kind: first those of the law, then those of writes alone.
+// lawOf are the units of a kind.
 func lawOf(k Kind) []unit {
-	law, ok := laws[k]
-	if !ok {
-		law = laws[Kind{k.Work, "*"}]
+	if law, ok := laws[k]; ok {
+		return law
 	}
-	return append(law[:len(law):len(law)], lawsOfWrites[k]...)
-}
-
-// unitsOf are the indexes in lawOf of the units with which a number of a count grows.
-func unitsOf(k Kind, number int) (indexes []int) {
-	n, more := len(lawOf(k)), len(lawsOfWrites[k])
-	from, to := 0, n-more
-	if more > 0 && (number == 2 || number == 3 || number == 4) { // writes, deletes, bytes sent
-		from, to = n-more, n
-	}
-	for i := from; i < to; i++ {
-		indexes = append(indexes, i)
-	}
-	return indexes
+	return laws[Kind{k.Work, "*"}]
 }
 
 // Model is what each unit costs.
@@ -273,17 +249,16 @@ func Fit(samples []Sample) Model {
 	for p := range m.costs {
 		for i := range (&Count{}).fields() {
 			var y []float64
-			units := unitsOf(p, i)
-			x := make([][]float64, len(units))
+			x := make([][]float64, len(lawOf(p)))
 			for _, s := range samples {
 				c := s.Counts[p]
 				y = append(y, *c.fields()[i])
-				for k, u := range units {
-					x[k] = append(x[k], lawOf(p)[u](s.Work))
+				for k, u := range lawOf(p) {
+					x[k] = append(x[k], u(s.Work))
 				}
 			}
 			for k, cost := range solve(x, y) {
-				*m.costs[p][units[k]].fields()[i] = cost
+				*m.costs[p][k].fields()[i] = cost
 			}
 		}
 	}
@@ -367,7 +342,6 @@ func (m Model) day(f Fleet, t Timing) Work {
 	perArea := w.Cycles / areas
 	w.ReadIdle, w.ReadBound, w.ReadWaiting = perArea*w.Idle, perArea*w.Bound, perArea*f.waiting()*n
 	w.Looks = t.Looks * seconds
-	w.Looked = w.Looks * (n + learnedBeside)
 	w.Censuses = managers * seconds / censusEvery.Seconds()
 	w.Watches = managers * seconds / cycleEvery.Seconds()
 	w.WatchedAreas = w.Watches * areas
