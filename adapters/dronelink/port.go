@@ -117,6 +117,7 @@ const (
 	Superseded       Reason = "SUPERSEDED"
 	Invalid          Reason = "INVALID"
 	Undecodable      Reason = "UNDECODABLE"
+	FutureTimestamp  Reason = "FUTURE_TIMESTAMP"
 	NoHello          Reason = "NO_HELLO"
 	SlowDown         Reason = "SLOW_DOWN"
 	NotReading       Reason = "NOT_READING"
@@ -128,7 +129,7 @@ const (
 
 // Reasons lists them all.
 var Reasons = []Reason{
-	Unauthenticated, IdentityMismatch, Expired, Revoked, Superseded, Invalid, Undecodable, NoHello, SlowDown, NotReading,
+	Unauthenticated, IdentityMismatch, Expired, Revoked, Superseded, Invalid, Undecodable, FutureTimestamp, NoHello, SlowDown, NotReading,
 	Unregistered, Unavailable, Reconnect, Full,
 }
 

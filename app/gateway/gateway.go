@@ -23,6 +23,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/restart"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Config tunes a Gateway. A field with the zero value has the default in its comment.
@@ -35,6 +36,9 @@ type Config struct {
 	MaxInFlight int64
 	// Rate is how many reports a second a drone may send; default 10.
 	Rate float64
+	// ClockError is how far this process's clock is off, false if that was not measured. Without it
+	// no report is refused for its time.
+	ClockError func() (time.Duration, bool)
 	// Meter counts what passes; default one that nobody reads.
 	Meter *meter.Link
 }
@@ -277,6 +281,9 @@ func (g *Gateway) publish(ctx context.Context, who domain.DroneID, r dronelink.R
 	if t.DroneID != who {
 		return nil, mismatch("drone_id", t.DroneID, who)
 	}
+	if ahead := g.tooFarAhead(t); ahead > 0 {
+		return nil, future(r.Sequence, ahead)
+	}
 	if err := g.inFlight.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -287,6 +294,22 @@ func (g *Gateway) publish(ctx context.Context, who domain.DroneID, r dronelink.R
 	g.cfg.Meter.Pending(1)
 	published := g.publisher.Publish(context.WithoutCancel(ctx), pubsubio.TopicTelemetry, r.Data, attrs, orderingKey(who))
 	return &receipt{gateway: g, published: published}, nil
+}
+
+// tooFarAhead is by how much a report is measured ahead of this process's clock; 0 unless State
+// Managers are sure to refuse it, too. One that they cannot write to the dead letters is delivered
+// again, with the reports of all drones that share its ordering key.
+func (g *Gateway) tooFarAhead(t domain.Telemetry) time.Duration {
+	if g.cfg.ClockError == nil {
+		return 0
+	}
+	off, measured := g.cfg.ClockError()
+	ahead := t.Timestamp.Sub(g.clock.Now())
+	const margin = time.Second // of the measurement, and for what the clock drifted since
+	if !measured || ahead <= policy.DefaultLimits().MaxFuture+off.Abs()+margin {
+		return 0
+	}
+	return ahead
 }
 
 // receipt is a report on its way to Pub/Sub. Wait must be called once.

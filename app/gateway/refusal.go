@@ -42,6 +42,11 @@ func spread(pause time.Duration) time.Duration {
 	return pause/2 + rand.N(pause)
 }
 
+func future(sequence uint32, ahead time.Duration) *dronelink.Refusal {
+	return &dronelink.Refusal{Sequence: sequence, Reason: dronelink.FutureTimestamp,
+		Text: fmt.Sprintf("timestamp: measured %s ahead of the gateway; set the drone's clock", ahead.Round(time.Millisecond))}
+}
+
 func tooLarge(size int64) string {
 	return fmt.Sprintf("the report has %d bytes; send at most %d", size, MaxReport)
 }

@@ -178,7 +178,7 @@ func (c *linkCommand) Run(ctx context.Context) error {
 	auth.Meter = &clients.Meter.Link
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
-	g := gateway.New(publisher, store, clock, gateway.Config{MaxSessions: c.MaxDrones, Meter: &clients.Meter.Link}, log)
+	g := gateway.New(publisher, store, clock, gateway.Config{MaxSessions: c.MaxDrones, Meter: &clients.Meter.Link, ClockError: clients.Meter.ClockOffset.Last}, log)
 	server := dronelink.NewServer(g, auth, secure, log)
 	log.InfoContext(ctx, "gateway serving", slog.String("project", clients.Config.Project), slog.String("link", link.Addr().String()))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // probes answer until the drones have left

@@ -147,7 +147,7 @@ func (c *mqttCommand) Run(ctx context.Context) error {
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
-	core := gateway.NewBrokered(gateway.New(publisher, store, clock, gateway.Config{Meter: &clients.Meter.Link}, log))
+	core := gateway.NewBrokered(gateway.New(publisher, store, clock, gateway.Config{Meter: &clients.Meter.Link, ClockError: clients.Meter.ClockOffset.Last}, log))
 	link := mqttlink.New(cfg, core, clock, log, clients.Meter)
 	if c.Leave {
 		if err := link.Leave(ctx); err != nil {
