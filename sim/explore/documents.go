@@ -18,15 +18,21 @@ type id uint16
 type pool[T any] struct {
 	ids    map[string]id
 	values []T
+	encode encoder
 	buf    []byte
+	value  *T            // what is encoded
+	at     reflect.Value // the same
 }
 
 func newPool[T any]() *pool[T] {
-	return &pool[T]{ids: map[string]id{}, values: make([]T, 1)}
+	p := &pool[T]{ids: map[string]id{}, values: make([]T, 1), encode: encoderOf(reflect.TypeFor[T]()), value: new(T)}
+	p.at = reflect.ValueOf(p.value).Elem()
+	return p
 }
 
 func (p *pool[T]) intern(v T) id {
-	p.buf = encode(p.buf[:0], reflect.ValueOf(&v).Elem())
+	*p.value = v
+	p.buf = p.encode(p.buf[:0], p.at)
 	if known, ok := p.ids[string(p.buf)]; ok {
 		return known
 	}
@@ -47,48 +53,109 @@ func (m *model) internDrone(d domain.Drone) id {
 
 func (p *pool[T]) get(n id) *T { return &p.values[n] }
 
-var timeType = reflect.TypeFor[time.Time]()
+var (
+	timeType    = reflect.TypeFor[time.Time]()
+	messageType = reflect.TypeFor[message]()
+)
 
-// encode appends a value's content, so that different values have different encodings.
-// It includes every field, so fields added later count too.
-func encode(b []byte, v reflect.Value) []byte {
-	if v.Type() == timeType {
-		t := v.Interface().(time.Time)
-		if t.IsZero() {
-			return append(b, 0)
-		}
-		return binary.LittleEndian.AppendUint64(append(b, 1), uint64(t.UnixNano()))
+// encoder appends the content of a value that can be addressed, so that different values of its
+// type have different encodings.
+type encoder func(b []byte, v reflect.Value) []byte
+
+// encoderOf returns the encoder of a type. It includes every field, so fields added later count too.
+func encoderOf(t reflect.Type) encoder {
+	switch t {
+	case timeType:
+		return encodeTime
+	case messageType:
+		return encodeMessage()
 	}
-	switch v.Kind() {
+	switch t.Kind() {
 	case reflect.String:
-		return append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
+		return func(b []byte, v reflect.Value) []byte {
+			return append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
+		}
 	case reflect.Bool:
-		if v.Bool() {
-			return append(b, 1)
-		}
-		return append(b, 0)
+		return func(b []byte, v reflect.Value) []byte { return appendFlag(b, v.Bool()) }
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return binary.AppendVarint(b, v.Int())
+		return func(b []byte, v reflect.Value) []byte { return binary.AppendVarint(b, v.Int()) }
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return binary.AppendUvarint(b, v.Uint())
+		return func(b []byte, v reflect.Value) []byte { return binary.AppendUvarint(b, v.Uint()) }
 	case reflect.Float32, reflect.Float64:
-		return binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Float()))
-	case reflect.Pointer:
-		if v.IsNil() {
-			return append(b, 0)
+		return func(b []byte, v reflect.Value) []byte {
+			return binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Float()))
 		}
-		return encode(append(b, 1), v.Elem())
+	case reflect.Pointer:
+		encode := encoderOf(t.Elem())
+		return func(b []byte, v reflect.Value) []byte {
+			if v.IsNil() {
+				return append(b, 0)
+			}
+			return encode(append(b, 1), v.Elem())
+		}
 	case reflect.Struct:
-		for i := range v.NumField() {
+		return encodeStruct(t)
+	case reflect.Slice, reflect.Array:
+		encode := encoderOf(t.Elem())
+		return func(b []byte, v reflect.Value) []byte {
+			n := v.Len()
+			b = binary.AppendUvarint(b, uint64(n))
+			for i := range n {
+				b = encode(b, v.Index(i))
+			}
+			return b
+		}
+	}
+	panic(fmt.Sprintf("no encoding of a %s", t))
+}
+
+func appendFlag(b []byte, flag bool) []byte {
+	if flag {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func encodeTime(b []byte, v reflect.Value) []byte {
+	t := v.Addr().Interface().(*time.Time)
+	if t.IsZero() {
+		return append(b, 0)
+	}
+	return binary.LittleEndian.AppendUint64(append(b, 1), uint64(t.UnixNano()))
+}
+
+// encodeMessage leaves out the parts that only other kinds of messages have.
+func encodeMessage() encoder {
+	only := map[string]kind{"Report": kindReport, "Request": kindRequest, "Decision": kindDecision, "HandOver": kindHandOver}
+	type part struct {
+		encode encoder
+		of     kind // 0 for all
+	}
+	parts := make([]part, messageType.NumField())
+	for i := range parts {
+		f := messageType.Field(i)
+		parts[i] = part{encoderOf(f.Type), only[f.Name]}
+	}
+	return func(b []byte, v reflect.Value) []byte {
+		kind := v.Addr().Interface().(*message).Kind
+		for i, p := range parts {
+			if p.of == 0 || p.of == kind {
+				b = p.encode(b, v.Field(i))
+			}
+		}
+		return b
+	}
+}
+
+func encodeStruct(t reflect.Type) encoder {
+	fields := make([]encoder, t.NumField())
+	for i := range fields {
+		fields[i] = encoderOf(t.Field(i).Type)
+	}
+	return func(b []byte, v reflect.Value) []byte {
+		for i, encode := range fields {
 			b = encode(b, v.Field(i))
 		}
 		return b
-	case reflect.Slice, reflect.Array:
-		b = binary.AppendUvarint(b, uint64(v.Len()))
-		for i := range v.Len() {
-			b = encode(b, v.Index(i))
-		}
-		return b
 	}
-	panic(fmt.Sprintf("no encoding of a %s", v.Type()))
 }

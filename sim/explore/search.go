@@ -89,6 +89,7 @@ func (x *explorer) run(limit int) Result {
 	x.from, x.by = append(x.from, 0), append(x.by, action{})
 	level, first := []state{initial}, 0 // first is the number of the level's first state
 	var list []action
+	var next []state
 	for depth := 0; ; depth++ {
 		x.result.States, x.result.Depth = len(x.from), depth
 		if len(level) == 0 {
@@ -98,7 +99,7 @@ func (x *explorer) run(limit int) Result {
 		if len(x.from) > limit {
 			return x.result
 		}
-		var next []state
+		next = slices.Grow(next[:0], len(level)+len(level)/2)
 		nextFirst := len(x.from)
 		for i := range level {
 			s := &level[i]
@@ -121,10 +122,12 @@ func (x *explorer) run(limit int) Result {
 					x.result.Violation, x.result.Story = v, x.tell(x.history(n), ending)
 					return x.result
 				}
-				next = append(next, after)
+				if len(x.from) <= limit || len(next) == 0 { // else the next level is not begun
+					next = append(next, after)
+				}
 			}
 		}
-		level, first = next, nextFirst
+		level, next, first = next, level, nextFirst
 	}
 }
 

@@ -122,13 +122,15 @@ func (m *model) visits(s *state) *Violation {
 			continue
 		}
 		x := m.missions.get(n)
-		reached, ahead := x.Route[:x.ReachedStops], x.Route[x.ReachedStops:]
+		ahead := [...][]domain.Waypoint{x.Route[x.ReachedStops:], nil}
 		if x.Amendment != nil {
-			ahead = append(slices.Clone(ahead), x.Amendment.Route...)
+			ahead[1] = x.Amendment.Route
 		}
-		for _, stop := range ahead {
-			if atWarehouse(stop) && stop.Position != sites[s.Site] && !slices.Contains(reached, stop) {
-				return violated("I11", "%s is to pick order %s up at %v, and the warehouse is at %v", x.ID, stop.OrderID, stop.Position, sites[s.Site])
+		for _, stops := range ahead {
+			for _, stop := range stops {
+				if atWarehouse(stop) && stop.Position != sites[s.Site] && !slices.Contains(x.Route[:x.ReachedStops], stop) {
+					return violated("I11", "%s is to pick order %s up at %v, and the warehouse is at %v", x.ID, stop.OrderID, stop.Position, sites[s.Site])
+				}
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func TestPlanner_StopsEqualStoredCoordinates(t *testing.T) {
 	rules.StopToleranceMetres, rules.AllowUnfenced = 0, true
 	now := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	decided := 0
-	for plan := range longtest.Size(t, "plans", 300, 10_000) {
+	for plan := range longtest.Size(t, "plans", 300, 3_000) {
 		s, warehouses := randomSnapshot(rand.New(rand.NewPCG(1, uint64(plan))), now)
 		p := planner.New(planner.Config{Options: solver.Options{Iterations: 5, Workers: 1}}, time.Now)
 		result, err := p.PlanSnapshot(t.Context(), s, now)
