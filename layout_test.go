@@ -75,7 +75,7 @@ var restrictions = []struct {
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/ramp", "internal/restart", "internal/shutdown"}},
 	{"adapters/mqttlink", []string{"domain", "adapters/dronelink", "adapters/wire", "internal/meter", "internal/restart"}},
 	{"app/apikeys", []string{"domain", "adapters/firestoretx"}},
-	{"app/gateway", []string{"domain", "adapters/dronelink", "adapters/pubsubio", "adapters/wire", "app/apikeys", "internal/identity", "internal/meter", "internal/restart"}},
+	{"app/gateway", []string{"domain", "policy", "adapters/dronelink", "adapters/pubsubio", "adapters/wire", "app/apikeys", "internal/identity", "internal/meter", "internal/restart"}},
 	{"app/history", []string{"domain", "lock", "adapters/firestoretx", "adapters/pubsubio", "adapters/wire", "internal/meter"}},
 	{"app/planner", []string{"domain", "policy", "solver", "app/learning"}},
 	{"app/learning", []string{"domain", "policy"}},
