@@ -130,11 +130,19 @@ func (s *Store) ofShards(q firestore.Query, group int) (queries []firestore.Quer
 	if s.shards == 0 {
 		return []firestore.Query{q}
 	}
-	shards := make([]int, s.shards)
-	for i := range shards {
-		shards[i] = i
+	return inShards(q, s.shards, group)
+}
+
+// maxEventShards is the most that --event-shards takes.
+const maxEventShards = 100
+
+// inShards is a query of events, one for each group of shards.
+func inShards(q firestore.Query, shards, group int) (queries []firestore.Query) {
+	all := make([]int, shards)
+	for i := range all {
+		all[i] = i
 	}
-	for some := range slices.Chunk(shards, group) {
+	for some := range slices.Chunk(all, group) {
 		queries = append(queries, q.Where(eventShard, "in", some))
 	}
 	return queries

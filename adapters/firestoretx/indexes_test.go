@@ -27,7 +27,7 @@ type indexConfig struct {
 // values caps a collection at 500 writes a second; docs/capacity.md shows that these collections
 // stay below.
 var audited = map[string][]string{
-	Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime", "endTime"}, Orders: {"createdAt", "deadline", "deliveredAt"},
+	Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime", "endTime"}, Orders: {"createdAt", "deliveredAt"},
 	Drones: {"retiredAt"}, Maintenance: {"at"}, Discards: {"discardedAt"}, Replays: {"replayedAt"}, Refusals: {"refusedAt"}, PlaceChanges: {"changedAt"}, LockBreaks: {"brokenAt"}, AlertAcks: {"at"}, Keys: {"createdAt", "revokedAt"},
 }
 

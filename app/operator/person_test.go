@@ -150,7 +150,8 @@ func TestDesk_AuditsPersons(t *testing.T) {
 	}
 }
 
-// F-AUD-17: a sharded fleet has no index of who and when; its person's audit is the same.
+// F-AUD-17, F-HIS-03: the audit of a person of a sharded fleet is the same, also by a command that does not know
+// the shards, and reads no event of another time.
 func TestDesk_AuditsPersonsOfShardedFleets(t *testing.T) {
 	emutest.ServeFirestore(t, firestoreemu.Options{Indexes: deploy.ShardedFirestoreIndexes})
 	hosts := emutest.Hosts(t)
@@ -158,5 +159,22 @@ func TestDesk_AuditsPersonsOfShardedFleets(t *testing.T) {
 	o.desk.Store = firestoretx.New(o.clients.Firestore, firestoretx.Config{EventShards: 8})
 	o.order("O1")
 	o.says(o.desk.PrintOrder(o.desk.HoldOrder(t.Context(), "O1", "address in doubt")))
-	o.expect(o.says(o.desk.AuditPerson(t.Context(), "ann@example.org", time.Now().Add(-time.Minute), time.Now().Add(time.Minute))), "order O1: stays PENDING", "held=true")
+	for range 50 {
+		_, _, err := o.clients.Firestore.Collection(firestoretx.Events).Add(t.Context(), map[string]any{
+			"entity": "order", "id": "O2", "by": "ann@example.org", "cause": "OPERATOR", "time": time.Now().Add(-time.Hour), "shard": 5,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.desk.Store = firestoretx.New(o.clients.Firestore, firestoretx.Config{})
+	from, to := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)
+	o.expect(o.says(o.desk.AuditPerson(t.Context(), "ann@example.org", from, to)), "order O1: stays PENDING", "held=true")
+	for _, name := range []string{"ann@example.org", ""} {
+		before := o.clients.Meter.FirestoreByOperation()["other"].Reads
+		deeds, err := o.desk.Store.DeedsOf(t.Context(), name, from, to)
+		if reads := o.clients.Meter.FirestoreByOperation()["other"].Reads - before; err != nil || len(deeds.Events) != 1 || reads > 20 {
+			t.Errorf("deeds of %q: %d events in %d reads, %v; want the one of the period", name, len(deeds.Events), reads, err)
+		}
+	}
 }

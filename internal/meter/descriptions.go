@@ -83,6 +83,8 @@ var (
 		"Attempts to send a message to a webhook, by outcome (delivered, failed: it is sent again, dead_letter: given up).", "outcome")
 	webhookOldestSeconds = describe("webhook_oldest_seconds", gauge,
 		"Seconds that the oldest message to a webhook has waited since its event; 0 if none waits. Only the process that sends has it.", "webhook")
+	collectionWritesTotal = describe("collection_writes_total", counter,
+		"Documents written or deleted in Firestore, by collection.", "collection")
 	rampHeldTotal = describe("ramp_held_total", counter,
 		"How often writes were held back because a new database takes few at first, by collection. See --ramp.", "collection")
 	historyBehindSeconds = describe("history_behind_seconds", gauge,

@@ -64,19 +64,19 @@ func (m *Meter) unary(ctx context.Context, method string, req, reply any, cc *gr
 	return nil
 }
 
-// tellWrites calls the function of OnWrites.
+// tellWrites counts writes by collection, and calls the function of OnWrites.
 func (m *Meter) tellWrites(writes []*firestorepb.Write) {
-	tell := m.written.Load()
-	if tell == nil {
-		return
-	}
 	byCollection := map[string]int{}
 	for _, w := range writes {
 		name := cmp.Or(w.GetUpdate().GetName(), w.GetDelete())
 		byCollection[path.Base(path.Dir(name))]++
 	}
+	tell := m.written.Load()
 	for collection, n := range byCollection {
-		(*tell)(collection, n)
+		entry(m, m.collectionWrites, collection).Add(int64(n))
+		if tell != nil {
+			(*tell)(collection, n)
+		}
 	}
 }
 

@@ -60,10 +60,12 @@ type Meter struct {
 	limited    map[string]*Counter // HTTP requests over a limit, by budget
 	idle       map[string]float64  // depots that were ever without cycles: 1 while they are
 
-	historyRows     map[string]*Counter  // by table
-	rampHeld        map[string]*Counter  // by collection
-	webhookAttempts map[string]*Counter  // by outcome
-	webhooksWaiting map[string]time.Time // since when the oldest message waits, by webhook
+	historyRows map[string]*Counter // by table
+	rampHeld    map[string]*Counter // by collection
+
+	collectionWrites map[string]*Counter
+	webhookAttempts  map[string]*Counter  // by outcome
+	webhooksWaiting  map[string]time.Time // since when the oldest message waits, by webhook
 }
 
 type rpcKey struct{ operation, method string }
@@ -83,9 +85,11 @@ func New() *Meter {
 		limited:    map[string]*Counter{},
 		idle:       map[string]float64{},
 
-		historyRows:     map[string]*Counter{},
-		rampHeld:        map[string]*Counter{},
-		webhookAttempts: map[string]*Counter{},
+		historyRows: map[string]*Counter{},
+		rampHeld:    map[string]*Counter{},
+
+		collectionWrites: map[string]*Counter{},
+		webhookAttempts:  map[string]*Counter{},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"pgregory.net/rapid"
@@ -35,6 +36,7 @@ func busy() *Meter {
 	m.SetIdleDepots([]string{"D1"})
 	m.SetWebhooksWaiting(map[string]time.Time{"W1": time.Now()})
 	m.RampHeld("drones").Inc()
+	m.tellWrites([]*firestorepb.Write{{Operation: &firestorepb.Write_Delete{Delete: "projects/p/databases/d/documents/events/E"}}})
 	m.HistoryRows("events").Inc()
 	m.HistoryBehind.Set(time.Second)
 	m.ClockOffset.Set(-5 * time.Millisecond)

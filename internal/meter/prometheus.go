@@ -70,6 +70,9 @@ func (m *Meter) collectMessages(c collector) {
 	c.count(refusalsTotal, m.RefusalsLost.Value(), "lost")
 	c.count(liveReportsTotal, m.LiveReports.Value())
 	c.count(liveReportsBytesTotal, m.LiveReportsBytes.Value())
+	for collection, n := range load(m, m.collectionWrites) {
+		c.count(collectionWritesTotal, n, collection)
+	}
 	for collection, n := range load(m, m.rampHeld) {
 		c.count(rampHeldTotal, n, collection)
 	}
