@@ -259,7 +259,7 @@ func open(t *testing.T, ctx context.Context, view int) {
 func TestConsole_InABrowser(t *testing.T) {
 	t.Parallel()
 	ctx := page(t)
-	f := fleet(t, devrun.Config{Drones: drones, OrdersPerMinute: 6, Speed: 10, HTTPAddr: "127.0.0.1:0"})
+	f := fleet(t, devrun.Config{Drones: drones, OrdersPerMinute: 6, Speed: 5, HTTPAddr: "127.0.0.1:0"})
 	url := f.url
 	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(url))
 	await(t, ctx, fmt.Sprintf(`document.getElementById("state").textContent === "Live" && fleet.map.drawn === %d`, drones))

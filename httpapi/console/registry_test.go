@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/type/latlng"
-
 	"github.com/chromedp/chromedp"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -24,7 +22,7 @@ func TestConsole_ShowsTheRegistry(t *testing.T) {
 	await(t, ctx, `document.getElementById("state").textContent === "Live" && fleet.map.drawn === 4`)
 
 	clients := emutest.Connect(t, f.hosts)
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: time.Now})
 	known, err := store.Drone(t.Context(), "DRONE-001")
 	if err != nil {
 		t.Fatal(err)
@@ -38,12 +36,11 @@ func TestConsole_ShowsTheRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stranger := map[string]any{
-		"status": "IDLE", "unregistered": true, "position": &latlng.LatLng{Latitude: 48.86, Longitude: 2.34}, "batteryPercentage": 70,
-		"lastUpdate": time.Now(), "seenAt": time.Now(), "revision": 1,
-	}
-	if _, err := clients.Firestore.Doc("drones/STRANGER-1").Set(t.Context(), stranger); err != nil {
-		t.Fatal(err)
+	stranger := domain.Telemetry{DroneID: "STRANGER-1", Timestamp: time.Now(), Position: domain.Position{Lat: 48.86, Lon: 2.34}, Battery: 70, Status: domain.DroneIdle}
+	for _, err := range store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{stranger}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	open(t, ctx, 1)
