@@ -95,6 +95,10 @@ type Drone struct {
 	// LinkChangedAt is the time of the newest LinkState that was applied.
 	LinkChangedAt time.Time
 
+	// DueAt is the earliest time at which the sweeper may have something to do about the drone or
+	// its mission; zero for never. It is not part of the drone's state.
+	DueAt time.Time
+
 	// Revision counts the drone's state changes; its events carry it.
 	Revision int64
 }

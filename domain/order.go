@@ -48,7 +48,10 @@ type Order struct {
 	// ContentPublishedAt is the publish time of that request. A redelivered older
 	// request changes nothing.
 	ContentPublishedAt time.Time
-	Revision           int64 // counts the order's state changes; its events carry it
+	// DueAt is the earliest time at which the sweeper may have something to do about the order; zero
+	// for never. It is not part of the order's state.
+	DueAt    time.Time
+	Revision int64 // counts the order's state changes; its events carry it
 }
 
 // Waits reports whether the order waits for a drone. A held one waits for an

@@ -132,7 +132,7 @@ func batteryClass(percent float64) float64 {
 func sameButWhereabouts(a, b *domain.Drone) bool {
 	x := *b
 	x.Position, x.Battery, x.SpeedKmh, x.Motion = a.Position, a.Battery, a.SpeedKmh, a.Motion
-	x.LastUpdate, x.SeenAt, x.FlightSeconds = a.LastUpdate, a.SeenAt, a.FlightSeconds
+	x.LastUpdate, x.SeenAt, x.DueAt, x.FlightSeconds = a.LastUpdate, a.SeenAt, a.DueAt, a.FlightSeconds
 	if was, is := a.Track, b.Track; was != nil && is != nil && was.MissionID == is.MissionID && was.Stops == is.Stops {
 		x.Track = was
 	}

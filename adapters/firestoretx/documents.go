@@ -2,6 +2,7 @@ package firestoretx
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -120,7 +121,7 @@ var droneCodec = append(codec[domain.Drone]{
 	instant("linkChangedAt", func(d *domain.Drone) *time.Time { return &d.LinkChangedAt }),
 	flag("countsStops", func(d *domain.Drone) *bool { return &d.CountsStops }),
 	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
-}, registryCodec...)
+}, slices.Concat(registryCodec, dueFields(func(d *domain.Drone) *time.Time { return &d.DueAt }, func(d *domain.Drone) domain.DepotID { return d.HomeDepotID }))...)
 
 // whereabouts is a drone's position. A drone that has never reported has none (F-REG-19).
 func whereabouts() field[domain.Drone] {
@@ -223,7 +224,7 @@ var maintenanceCodec = codec[domain.MaintenanceRecord]{
 	text("why", func(m *domain.MaintenanceRecord) *string { return &m.Why }),
 }
 
-var orderCodec = codec[domain.Order]{
+var orderCodec = append(codec[domain.Order]{
 	key(func(o *domain.Order) *domain.OrderID { return &o.ID }),
 	text("status", func(o *domain.Order) *domain.OrderStatus { return &o.Status }),
 	value("priority", "STANDARD, HIGH or CRITICAL", func(o *domain.Order) *domain.Priority { return &o.Priority }, func(p domain.Priority) any {
@@ -269,7 +270,7 @@ var orderCodec = codec[domain.Order]{
 	text("contentHash", func(o *domain.Order) *string { return &o.ContentHash }),
 	instant("contentPublishedAt", func(o *domain.Order) *time.Time { return &o.ContentPublishedAt }),
 	whole("revision", func(o *domain.Order) *int64 { return &o.Revision }),
-}
+}, dueFields(func(o *domain.Order) *time.Time { return &o.DueAt }, func(o *domain.Order) domain.DepotID { return o.PlanningDepotID })...)
 
 var waypointCodec = codec[domain.Waypoint]{
 	text("type", func(w *domain.Waypoint) *domain.WaypointType { return &w.Type }),

@@ -100,7 +100,7 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 			}
 		}
 	}
-	if n := len(config.Indexes); n != 30 && !sharded || n > 34 {
+	if n := len(config.Indexes); n != 32 && !sharded || n > 34 {
 		t.Errorf("%d composite indexes; a database without billing has 200, and each costs every write", n)
 	}
 	for _, index := range config.Indexes {

@@ -13,17 +13,23 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
+// owedAtOnce bounds how many missions of each kind OwedCommands lists, as the outbox's queue does.
+const owedAtOnce = 10_000
+
 // OwedCommands lists the missions with a message for their drone: a command that was never
 // published, even if the mission has ended, or a revocation. Missions younger than grace are left
 // to their assigner. Beside an error it returns everything that could be read.
 //
 // Cost: 2 RPCs, a read per mission returned or left to others.
 func (s *Store) OwedCommands(ctx context.Context, grace time.Duration) ([]domain.Mission, error) {
-	commands, err := collect(s.client.Collection(Missions).Where("commandPending", "==", true).Documents(ctx), decodeOwing)
+	owing := func(field string) ([]domain.Mission, error) {
+		return collect(s.client.Collection(Missions).Where(field, "==", true).Limit(owedAtOnce).Documents(ctx), decodeOwing)
+	}
+	commands, err := owing("commandPending")
 	errs := wrap(err, "missions whose command is pending")
 	now := s.now()
 	owed := slices.DeleteFunc(commands, func(m domain.Mission) bool { return now.Sub(m.StartTime) < grace })
-	revoked, err := collect(s.client.Collection(Missions).Where("revokePending", "==", true).Documents(ctx), decodeOwing)
+	revoked, err := owing("revokePending")
 	return append(owed, revoked...), errors.Join(errs, wrap(err, "revoked missions"))
 }
 

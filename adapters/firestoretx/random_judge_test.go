@@ -140,7 +140,7 @@ func asPredicted[ID comparable, T any](x *trial, want, got map[ID]T) {
 		if reflect.DeepEqual(want[id], is) {
 			continue // fast path: most are equal
 		}
-		diff := cmp.Diff(want[id], is, cmpopts.EquateApproxTime(time.Millisecond), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(domain.Drone{}, "SeenAt"))
+		diff := cmp.Diff(want[id], is, cmpopts.EquateApproxTime(time.Millisecond), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(domain.Drone{}, "SeenAt", "DueAt"), cmpopts.IgnoreFields(domain.Order{}, "DueAt"))
 		x.expect(diff == "", "differs from what the policy says: %s", diff)
 	}
 }
@@ -159,11 +159,28 @@ func (t told) and(c domain.Command) told {
 	return t
 }
 
+// judgeDue checks that the sweeper finds every document when it has something to do about it
+// (F-SWP-01).
+func (x *trial) judgeDue() {
+	early := func(stored, due time.Time) bool { return due.IsZero() || !stored.IsZero() && !stored.After(due) }
+	for id, d := range x.docs.Drones {
+		if due := policy.DefaultDronePolicy().DroneDue(d, x.docs.binding(id).Mission); !early(d.DueAt, due) {
+			x.expect(false, "drone %s is due at %s, and found at %s", id, due, d.DueAt)
+		}
+	}
+	for id, o := range x.docs.Orders {
+		if due := policy.OrderDue(o); !early(o.DueAt, due) {
+			x.expect(false, "order %s is due at %s, and found at %s", id, due, o.DueAt)
+		}
+	}
+}
+
 // judgeDeed checks how one attempt changed the documents.
 func (x *trial) judgeDeed() {
 	x.judgeFlights()
 	before, now := x.docs, x.server.Now().Truncate(time.Microsecond)
 	x.docs = x.documents()
+	x.judgeDue()
 	if x.predicted != nil {
 		asPredicted(x, x.predicted.Drones, x.docs.Drones)
 		asPredicted(x, x.predicted.Orders, x.docs.Orders)

@@ -532,6 +532,7 @@ func (t *txn) holders(c policy.Change) (ids []domain.DroneID, _ error) {
 func (t *txn) writeDrone(d domain.Drone, c policy.Change) error {
 	ref := t.store.doc(Drones, string(d.ID))
 	before := t.drones[d.ID]
+	d = t.store.drone.Dated(d, t.missionOf(d, c.Missions))
 	if !before.exists {
 		return t.Create(ref, droneCodec.encode(d))
 	}
@@ -550,11 +551,22 @@ func (t *txn) writeDrone(d domain.Drone, c policy.Change) error {
 	return t.Update(ref, us)
 }
 
+// missionOf is the mission that holds a drone, as it will be; nil if it was not read.
+func (t *txn) missionOf(d domain.Drone, changed []domain.Mission) *domain.Mission {
+	for _, m := range changed {
+		if m.ID == d.CurrentMissionID {
+			return &m
+		}
+	}
+	return found(t.missions, d.CurrentMissionID)
+}
+
 // writeOrder stores an order. A document from another tool gets all fields, because queries miss an
 // absent flag.
 func (t *txn) writeOrder(o domain.Order) error {
 	ref := t.store.doc(Orders, string(o.ID))
 	before, exists := t.orders[o.ID]
+	o.DueAt = policy.OrderDue(o)
 	if o.Status == domain.OrderDelivered && before.Status != domain.OrderDelivered {
 		t.delivered = append(t.delivered, o)
 	}

@@ -1553,7 +1553,7 @@ func TestStore_SweepSummarisesManyFailures(t *testing.T) {
 	forbidden := faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "orders", Do: fault.Fail(codes.PermissionDenied)})
 	tellsOf := func(each string) {
 		t.Helper()
-		_, err := f.Sweep(t.Context(), nil)
+		_, _, err := f.NewSweeper().All(t.Context(), nil)
 		if err == nil || len(err.Error()) > 4096 || failuresIn(t, err, each) != many {
 			t.Errorf("the error reports %d failures: %.500v", many, err)
 		}

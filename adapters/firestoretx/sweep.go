@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -31,115 +34,351 @@ func (r *SweepResult) add(more SweepResult) {
 	r.OrdersAdopted += more.OrdersAdopted
 }
 
-// Sweep handles what no message reports: silent drones, stalled missions, and orders past their
-// deadline or without a planning depot. It queries by status alone, which needs no index on a time.
-// One failure does not stop the rest; the errors are joined.
+const (
+	// sweepPage bounds the documents of one query that a sweep holds in memory.
+	sweepPage = 300
+	// queriesAtOnce bounds the concurrent queries of a sweep.
+	queriesAtOnce = 8
+	// sweepAtOnce bounds the concurrent transactions of a sweep. After an outage thousands are due;
+	// one at a time they would delay silent drones by minutes.
+	sweepAtOnce = 16
+	// adoptFor is how long after a change of the depots each sweep looks for orders that no depot
+	// plans. For so long State Managers may give new orders to a depot that was deleted; see
+	// depotsRemembered.
+	adoptFor = time.Minute
+)
+
+// Sweeper handles what no message reports: silent drones, stalled missions, and orders past their
+// deadline or without a planning depot. Due and All may run at the same time, each once.
+type Sweeper struct {
+	store *Store
+
+	mu      sync.Mutex
+	areas   map[domain.DepotID]bool // where something may be due: "", depots, and depots that are gone
+	depots  []domain.DepotID        // as of the latest sweep
+	changed time.Time               // when they changed
+}
+
+// NewSweeper returns a sweeper. Due finds the areas that are depots; All finds all.
+func (s *Store) NewSweeper() *Sweeper {
+	return &Sweeper{store: s, areas: map[domain.DepotID]bool{"": true}}
+}
+
+// Due sweeps the drones and orders whose dueAt has come. One failure does not stop the rest; the
+// errors are joined.
 //
 // holds, if not nil, is called after each reading of the clock. Once it returns false, nothing more
 // changes and the error is ErrClockSet: a clock set forward would make every drone look silent.
-func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, error) {
-	if holds == nil {
-		holds = func() bool { return true }
+//
+// Cost: 2 RPCs for every 30 depots; a read for each drone and order that is due, and for the mission
+// of a drone. The depots are read as for new orders. For a minute after they changed, a read for each
+// PENDING order more.
+func (w *Sweeper) Due(ctx context.Context, holds func() bool) (SweepResult, error) {
+	s, now := w.store, w.store.now()
+	depots, err := s.planningDepots(ctx)
+	p := s.newPass(ctx, holds, depots)
+	p.note(wrap(err, "depots"))
+	areas, adopt := w.know(depots, now)
+	var g errgroup.Group
+	g.SetLimit(queriesAtOnce)
+	for some := range slices.Chunk(areas, maxIn) {
+		for collection, sweep := range map[string]func([]*firestore.DocumentSnapshot){Drones: p.drones, Orders: p.orders} {
+			g.Go(func() error {
+				q := s.client.Collection(collection).Where(dueArea, "in", some).Where(dueAt, "<=", now).OrderBy(dueAt, firestore.Asc)
+				p.note(wrap(p.pages(q, sweep), "%s that are due", collection))
+				return nil
+			})
+		}
 	}
-	var result SweepResult
-	var errs []error
-	note := func(swept SweepResult, err error) {
-		result.add(swept)
-		errs = append(errs, err)
+	_ = g.Wait() // no query returns an error
+	if adopt && err == nil {
+		p.note(wrap(p.pages(s.inOrder(Orders, "status", string(domain.OrderPending)), p.strays), "pending orders"))
 	}
-	bindings, unflown, err := s.glance(ctx)
-	errs = append(errs, err)
-	bindings = slices.DeleteFunc(bindings, func(b policy.Binding) bool { return s.drone.SweepBinding(b, s.now()).Empty() })
-	note(sweepEach(ctx, bindings, func(b policy.Binding) (SweepResult, error) {
-		change, err := s.sweepBinding(ctx, b.Drone.ID, b.Mission.ID, holds)
-		switch {
-		case err != nil || change.Drone == nil: // at most a command got a new expiry
-			return SweepResult{}, wrap(err, "mission %s", b.Mission.ID)
-		case slices.ContainsFunc(change.Missions, func(m domain.Mission) bool { return m.Status == domain.MissionFailed }):
-			return SweepResult{MissionsFailed: 1}, nil
-		}
-		return SweepResult{DronesUnknown: 1}, nil // it was on its way home
-	}))
-	note(sweepEach(ctx, unflown, func(m domain.Mission) (SweepResult, error) {
-		change, err := s.sweepUnflown(ctx, m, holds)
-		if err != nil || change.Empty() {
-			return SweepResult{}, wrap(err, "mission %s", m.ID)
-		}
-		return SweepResult{MissionsFailed: 1}, nil
-	}))
-	drones, err := s.Drones(ctx, domain.DroneIdle, Page{})
-	errs = append(errs, err)
-	drones = slices.DeleteFunc(drones, func(d domain.Drone) bool { return s.drone.SweepIdle(d, s.now()).Empty() })
-	note(sweepEach(ctx, drones, func(d domain.Drone) (SweepResult, error) {
-		change, err := s.sweepIdle(ctx, d.ID, holds)
-		if err != nil || change.Empty() {
-			return SweepResult{}, wrap(err, "drone %s", d.ID)
-		}
-		return SweepResult{DronesUnknown: 1}, nil
-	}))
-	note(s.sweepOrders(ctx, holds))
-	return result, errors.Join(errs...)
+	return p.end()
 }
 
-// sweepOrders handles orders past their deadline and those that no depot plans.
-func (s *Store) sweepOrders(ctx context.Context, holds func() bool) (result SweepResult, _ error) {
-	var errs []error
-	depots, err := s.Depots(ctx)
-	errs = append(errs, err)
-	pending, err := s.Orders(ctx, domain.OrderPending, Page{})
-	errs = append(errs, wrap(err, "pending orders"))
+// know adds depots to the areas and lists these. adopt says that the depots changed lately.
+func (w *Sweeper) know(depots []domain.Depot, now time.Time) (areas []domain.DepotID, adopt bool) {
+	var ids []domain.DepotID
+	for _, d := range depots {
+		ids = append(ids, d.ID)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		w.areas[id] = true
+	}
+	if w.changed.IsZero() || !slices.Equal(ids, w.depots) {
+		w.depots, w.changed = ids, now
+	}
+	return slices.Sorted(maps.Keys(w.areas)), now.Sub(w.changed) < adoptFor
+}
+
+// All sweeps everything, whatever dueAt says, and corrects dueAt where it is missing, too late or of
+// another area: other tools and earlier versions do not write it. mended counts these documents.
+//
+// Cost: 6 RPCs, and 2 for every 300 documents; a read for each open order and idle drone, and 2 for
+// each bound drone and each ACTIVE mission.
+func (w *Sweeper) All(ctx context.Context, holds func() bool) (_ SweepResult, mended int, _ error) {
+	s := w.store
+	p := s.newPass(ctx, holds, nil)
+	var err error
+	p.depots, err = p.today()
+	p.note(err)
 	underWay := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), func(status domain.OrderStatus) bool {
 		return status.Final() || status == domain.OrderPending
 	})
-	orders, err := collect(s.client.Collection(Orders).Where("status", "in", underWay).Where("late", "==", false).Documents(ctx), orderCodec.decode)
-	errs = append(errs, wrap(err, "orders under way"))
-	for _, pass := range []struct {
-		orders []domain.Order
-		sweep  func(domain.Order, time.Time) policy.Change
-		counts SweepResult
+	for _, part := range []struct {
+		what  string
+		query firestore.Query
+		sweep func([]*firestore.DocumentSnapshot)
 	}{
-		{pending, func(o domain.Order, now time.Time) policy.Change {
-			return policy.SweepPlanningDepot(o, depots.Items, now)
-		}, SweepResult{OrdersAdopted: 1}},
-		{append(orders, pending...), policy.SweepOrder, SweepResult{OrdersLate: 1}},
+		{"bound drones", s.client.Collection(Drones).Where("currentMissionId", ">", "").OrderBy("currentMissionId", firestore.Asc), p.drones},
+		{"active missions", s.inOrder(Missions, "status", string(domain.MissionActive)), p.unflown},
+		{"idle drones", s.inOrder(Drones, "status", string(domain.DroneIdle)), p.drones},
+		{"pending orders", s.inOrder(Orders, "status", string(domain.OrderPending)), p.orders},
+		{"orders under way", Page{}.of(s.client.Collection(Orders).Where("status", "in", underWay).Where("late", "==", false)), p.orders},
 	} {
-		due := slices.DeleteFunc(slices.Clone(pass.orders), func(o domain.Order) bool { return pass.sweep(o, s.now()).Empty() })
-		swept, err := sweepEach(ctx, due, func(o domain.Order) (SweepResult, error) {
-			if _, err := s.sweepOrder(ctx, o.ID, holds, pass.sweep); err != nil {
-				return SweepResult{}, wrap(err, "order %s", o.ID)
-			}
-			return pass.counts, nil
-		})
-		result.add(swept)
-		errs = append(errs, err)
+		p.note(wrap(p.pages(part.query, part.sweep), "%s", part.what))
 	}
-	return result, errors.Join(errs...)
+	w.mu.Lock()
+	maps.Copy(w.areas, p.areas)
+	w.mu.Unlock()
+	result, err := p.end()
+	return result, p.mended, err
 }
 
-// sweepAtOnce bounds the concurrent transactions of a sweep. After an outage thousands are due; one
-// at a time they would delay silent drones and owed commands by minutes.
-const sweepAtOnce = 16
+// inOrder are the documents whose field equals value, by id.
+func (s *Store) inOrder(collection, field, value string) firestore.Query {
+	return Page{}.of(s.where(collection, field, value))
+}
 
-// sweepEach sweeps independent entities concurrently, until ctx ends.
-func sweepEach[T any](ctx context.Context, due []T, sweep func(T) (SweepResult, error)) (SweepResult, error) {
-	results, errs := make([]SweepResult, len(due)), make([]error, len(due))
-	var g errgroup.Group
-	g.SetLimit(sweepAtOnce)
-	for i, one := range due {
-		if ctx.Err() != nil {
+// pass is one sweep.
+type pass struct {
+	store  *Store
+	ctx    context.Context
+	holds  func() bool
+	depots []domain.Depot // perhaps as of some seconds ago
+	today  func() ([]domain.Depot, error)
+	slots  chan struct{} // for transactions
+
+	mu     sync.Mutex
+	result SweepResult
+	mended int
+	areas  map[domain.DepotID]bool // of the documents
+	errs   []error
+}
+
+func (s *Store) newPass(ctx context.Context, holds func() bool, depots []domain.Depot) *pass {
+	if holds == nil {
+		holds = func() bool { return true }
+	}
+	return &pass{
+		store: s, ctx: ctx, holds: holds, depots: depots, slots: make(chan struct{}, sweepAtOnce), areas: map[domain.DepotID]bool{},
+		today: sync.OnceValues(func() ([]domain.Depot, error) {
+			listing, err := s.Depots(ctx)
+			return listing.Items, err
+		}),
+	}
+}
+
+func (p *pass) note(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.errs = append(p.errs, err)
+}
+
+func (p *pass) end() (SweepResult, error) {
+	return p.result, errors.Join(some(p.errs), p.ctx.Err())
+}
+
+// pages calls sweep with the documents of a query, a page at a time, until ctx ends.
+func (p *pass) pages(q firestore.Query, sweep func([]*firestore.DocumentSnapshot)) error {
+	q = q.Limit(sweepPage)
+	for next := q; ; {
+		docs, err := next.Documents(p.ctx).GetAll()
+		if err != nil {
+			return err
+		}
+		sweep(docs)
+		if len(docs) < sweepPage || p.ctx.Err() != nil {
+			return nil
+		}
+		next = q.StartAfter(docs[len(docs)-1])
+	}
+}
+
+// each works on independent documents concurrently, until ctx ends.
+func (p *pass) each(works []func() (SweepResult, error)) {
+	errs := make([]error, len(works))
+	var all sync.WaitGroup
+	for i, work := range works {
+		if p.ctx.Err() != nil {
 			break
 		}
-		g.Go(func() error {
-			results[i], errs[i] = sweep(one)
-			return nil
+		p.slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-p.slots }()
+			var result SweepResult
+			result, errs[i] = work()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.result.add(result)
 		})
 	}
-	_ = g.Wait() // no sweep returns an error
-	var sum SweepResult
-	for _, r := range results {
-		sum.add(r)
+	all.Wait()
+	p.note(some(errs))
+}
+
+// drones sweeps a page of drones. It reads their missions, but no orders and without a transaction,
+// because few are due.
+func (p *pass) drones(docs []*firestore.DocumentSnapshot) {
+	s := p.store
+	drones := decodePage(p, docs, decodeKnownDrone)
+	var bound []domain.MissionID
+	for _, d := range drones {
+		if d.value.Bound() {
+			bound = append(bound, d.value.CurrentMissionID)
+		}
 	}
-	return sum, errors.Join(some(errs), ctx.Err())
+	list, err := many(p.ctx, s, Missions, bound, missionCodec.decode)
+	p.note(err)
+	missions := make(map[domain.MissionID]*domain.Mission, len(list))
+	for _, m := range list {
+		missions[m.ID] = &m
+	}
+	var works []func() (SweepResult, error)
+	for _, page := range drones {
+		d := page.value
+		mission := missions[d.CurrentMissionID]
+		if d.Bound() && mission == nil { // nothing can end
+			continue
+		}
+		dated := s.drone.Dated(d, mission)
+		isBound := !s.drone.SweepBinding(policy.Binding{Drone: d, Mission: mission}, s.now()).Empty()
+		isIdle := !s.drone.SweepIdle(d, s.now()).Empty()
+		wrong := page.misdated(d.DueAt, dated.DueAt, d.HomeDepotID)
+		switch {
+		case isBound:
+			works = append(works, func() (SweepResult, error) {
+				result, err := p.sweepBinding(d.ID, mission.ID)
+				return result, wrap(err, "mission %s", mission.ID)
+			})
+		case isIdle:
+			works = append(works, func() (SweepResult, error) {
+				result, err := p.sweepIdle(d.ID)
+				return result, wrap(err, "drone %s", d.ID)
+			})
+		case wrong || !dated.DueAt.Equal(d.DueAt):
+			works = append(works, func() (SweepResult, error) { return SweepResult{}, wrap(p.dateDrone(d.ID), "drone %s", d.ID) })
+		}
+		p.found(d.HomeDepotID, wrong)
+	}
+	p.each(works)
+}
+
+// orders sweeps a page of orders.
+func (p *pass) orders(docs []*firestore.DocumentSnapshot) {
+	var works []func() (SweepResult, error)
+	now := p.store.now()
+	for _, page := range decodePage(p, docs, orderCodec.decode) {
+		o := page.value
+		due := policy.OrderDue(o)
+		wrong := page.misdated(o.DueAt, due, o.PlanningDepotID)
+		switch {
+		case !policy.SweepPlanningDepot(o, p.depots, now).Empty() || !policy.SweepOrder(o, now).Empty():
+			works = append(works, func() (SweepResult, error) {
+				result, err := p.sweepOrder(o.ID)
+				return result, wrap(err, "order %s", o.ID)
+			})
+		case wrong || !due.Equal(o.DueAt):
+			works = append(works, func() (SweepResult, error) { return SweepResult{}, wrap(p.dateOrder(o.ID), "order %s", o.ID) })
+		}
+		p.found(o.PlanningDepotID, wrong)
+	}
+	p.each(works)
+}
+
+// strays sweeps those orders of a page that no depot plans.
+func (p *pass) strays(docs []*firestore.DocumentSnapshot) {
+	known := map[string]bool{}
+	for _, d := range p.depots {
+		known[string(d.ID)] = true
+	}
+	p.orders(slices.DeleteFunc(slices.Clone(docs), func(doc *firestore.DocumentSnapshot) bool {
+		planner, _ := doc.Data()["planningDepotId"].(string)
+		return known[planner]
+	}))
+}
+
+// paged is a document of a page.
+type paged[T any] struct {
+	value T
+	area  any // as stored
+}
+
+func decodePage[T any](p *pass, docs []*firestore.DocumentSnapshot, decode func(*firestore.DocumentSnapshot) (T, error)) (list []paged[T]) {
+	var malformed []error
+	for _, doc := range docs {
+		v, err := decode(doc)
+		if err != nil {
+			malformed = append(malformed, err)
+			continue
+		}
+		list = append(list, paged[T]{v, doc.Data()[dueArea]})
+	}
+	p.note(some(malformed))
+	return list
+}
+
+// misdated reports whether a document that is due at a time would not be found then.
+func (d paged[T]) misdated(stored, due time.Time, area domain.DepotID) bool {
+	return !due.IsZero() && (stored.IsZero() || stored.After(due) || d.area != string(area))
+}
+
+// found notes a document's area, and whether its dueAt was wrong.
+func (p *pass) found(area domain.DepotID, wrong bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.areas[area] = true
+	if wrong {
+		p.mended++
+	}
+}
+
+// unflown sweeps a page of ACTIVE missions that may hold no drone.
+func (p *pass) unflown(docs []*firestore.DocumentSnapshot) {
+	missions := decodePage(p, docs, missionCodec.decode)
+	var ids []domain.DroneID
+	for _, m := range missions {
+		ids = append(ids, m.value.DroneID)
+	}
+	holds := map[domain.MissionID]bool{}
+	drones, err := many(p.ctx, p.store, Drones, ids, func(doc *firestore.DocumentSnapshot) (domain.Drone, error) {
+		d, err := decodeKnownDrone(doc)
+		if err != nil { // it may hold its mission
+			named, _ := doc.Data()["currentMissionId"].(string)
+			holds[domain.MissionID(named)] = true
+		}
+		return d, err
+	})
+	if p.note(err); unlessMalformed(err) != nil {
+		return // drones are missing
+	}
+	for _, d := range drones {
+		holds[d.CurrentMissionID] = true
+	}
+	var works []func() (SweepResult, error)
+	for _, m := range missions {
+		if holds[m.value.ID] {
+			continue
+		}
+		works = append(works, func() (SweepResult, error) {
+			result, err := p.sweepUnflown(m.value)
+			return result, wrap(err, "mission %s", m.value.ID)
+		})
+	}
+	p.each(works)
 }
 
 // maxErrors is how many failures of one kind an error lists. In an outage thousands are alike, too
@@ -155,52 +394,12 @@ func some(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// glance reads every bound drone with its mission, but no orders and without a transaction, because
-// few bindings are due. unflown are the ACTIVE missions that hold no drone. Beside an error it
-// returns everything that can be decoded.
-//
-// Cost: 3 RPCs, a read per ACTIVE mission, bound drone and drone on its way home.
-func (s *Store) glance(ctx context.Context) (bindings []policy.Binding, unflown []domain.Mission, _ error) {
-	active, err := s.Missions(ctx, domain.MissionActive, Page{})
-	errs := []error{err}
-	drones, err := collect(s.client.Collection(Drones).Where("currentMissionId", ">", "").Documents(ctx), decodeKnownDrone)
-	errs = append(errs, wrap(err, "bound drones"))
-	held := make(map[domain.MissionID]bool, len(drones))
-	for _, d := range drones {
-		held[d.CurrentMissionID] = true
-	}
-	if _, malformed := errors.AsType[*MalformedError](err); err == nil || malformed { // else drones are missing
-		unflown = slices.DeleteFunc(slices.Clone(active), func(m domain.Mission) bool { return held[m.ID] })
-	}
-	missions := make(map[domain.MissionID]domain.Mission, len(active))
-	for _, m := range active {
-		missions[m.ID] = m
-	}
-	var over []domain.MissionID
-	for _, d := range drones {
-		if _, known := missions[d.CurrentMissionID]; !known {
-			over = append(over, d.CurrentMissionID)
-		}
-	}
-	ended, err := many(ctx, s, Missions, over, missionCodec.decode)
-	errs = append(errs, err)
-	for _, m := range ended {
-		missions[m.ID] = m
-	}
-	for _, d := range drones {
-		if m, ok := missions[d.CurrentMissionID]; ok {
-			bindings = append(bindings, policy.Binding{Drone: d, Mission: &m})
-		}
-	}
-	return bindings, unflown, errors.Join(errs...)
-}
-
-// sweepOne applies what judge decides on the present state, which may have changed since the entity
+// apply applies what judge decides on the present state, which may have changed since the document
 // was found due.
-func (s *Store) sweepOne(ctx context.Context, holds func() bool, judge func(*txn) (policy.Change, error)) (change policy.Change, err error) {
-	err = s.transact(ctx, nil, func(t *txn) (err error) {
+func (p *pass) apply(judge func(*txn) (policy.Change, error)) (change policy.Change, err error) {
+	err = p.store.transact(p.ctx, nil, func(t *txn) (err error) {
 		change = policy.Change{}
-		if !holds() {
+		if !p.holds() {
 			return ErrClockSet
 		}
 		if change, err = judge(t); err != nil {
@@ -212,19 +411,26 @@ func (s *Store) sweepOne(ctx context.Context, holds func() bool, judge func(*txn
 }
 
 // sweepBinding sweeps the binding of a drone to a mission.
-func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission domain.MissionID, holds func() bool) (policy.Change, error) {
-	return s.sweepOne(ctx, holds, func(t *txn) (change policy.Change, _ error) {
+func (p *pass) sweepBinding(drone domain.DroneID, mission domain.MissionID) (SweepResult, error) {
+	change, err := p.apply(func(t *txn) (change policy.Change, _ error) {
 		b, err := t.readBinding(drone)
 		if err != nil || b.Drone.CurrentMissionID != mission {
 			return change, err
 		}
-		return s.drone.SweepBinding(b, t.now), nil
+		return p.store.drone.SweepBinding(b, t.now), nil
 	})
+	switch {
+	case err != nil || change.Drone == nil: // at most a command got a new expiry
+		return SweepResult{}, err
+	case slices.ContainsFunc(change.Missions, func(m domain.Mission) bool { return m.Status == domain.MissionFailed }):
+		return SweepResult{MissionsFailed: 1}, nil
+	}
+	return SweepResult{DronesUnknown: 1}, nil // it was on its way home
 }
 
 // sweepUnflown fails a mission that holds no drone.
-func (s *Store) sweepUnflown(ctx context.Context, m domain.Mission, holds func() bool) (policy.Change, error) {
-	return s.sweepOne(ctx, holds, func(t *txn) (change policy.Change, _ error) {
+func (p *pass) sweepUnflown(m domain.Mission) (SweepResult, error) {
+	change, err := p.apply(func(t *txn) (change policy.Change, _ error) {
 		if m.DroneID != "" {
 			if err := t.readDrones(m.DroneID); err != nil {
 				return change, err
@@ -239,11 +445,15 @@ func (s *Store) sweepUnflown(ctx context.Context, m domain.Mission, holds func()
 		}
 		return policy.SweepUnflown(t.missions[m.ID], t.orders, drone, t.now), nil
 	})
+	if err != nil || change.Empty() {
+		return SweepResult{}, err
+	}
+	return SweepResult{MissionsFailed: 1}, nil
 }
 
 // sweepIdle sweeps a drone without a mission. One whose document is malformed stays.
-func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID, holds func() bool) (policy.Change, error) {
-	return s.sweepOne(ctx, holds, func(t *txn) (change policy.Change, _ error) {
+func (p *pass) sweepIdle(id domain.DroneID) (SweepResult, error) {
+	change, err := p.apply(func(t *txn) (change policy.Change, _ error) {
 		if err := t.readDrones(id); err != nil {
 			return change, err
 		}
@@ -251,19 +461,68 @@ func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID, holds func() b
 		if drone == nil || malformed != nil {
 			return change, nil
 		}
-		return s.drone.SweepIdle(*drone, t.now), nil
+		return p.store.drone.SweepIdle(*drone, t.now), nil
+	})
+	if err != nil || change.Empty() {
+		return SweepResult{}, err
+	}
+	return SweepResult{DronesUnknown: 1}, nil
+}
+
+// sweepOrder finds a depot for an order, and marks it if it is late, each in a transaction. The depots
+// are read after the order, so that one to which the order was just given is among them.
+func (p *pass) sweepOrder(id domain.OrderID) (result SweepResult, _ error) {
+	depots, err := p.today()
+	if err != nil {
+		depots = nil
+	}
+	adopt := func(o domain.Order, now time.Time) policy.Change { return policy.SweepPlanningDepot(o, depots, now) }
+	for _, step := range []struct {
+		sweep  func(domain.Order, time.Time) policy.Change
+		counts SweepResult
+	}{{adopt, SweepResult{OrdersAdopted: 1}}, {policy.SweepOrder, SweepResult{OrdersLate: 1}}} {
+		change, err := p.apply(func(t *txn) (change policy.Change, _ error) {
+			if err := t.readOrders(id); err != nil {
+				return change, err
+			}
+			order := found(t.orders, id)
+			if order == nil {
+				return change, nil
+			}
+			return step.sweep(*order, t.now), nil
+		})
+		if err != nil {
+			return result, err
+		}
+		if !change.Empty() {
+			result.add(step.counts)
+		}
+	}
+	return result, nil
+}
+
+// dateDrone corrects when a drone is due.
+func (p *pass) dateDrone(id domain.DroneID) error {
+	return p.store.transact(p.ctx, nil, func(t *txn) error {
+		b, err := t.readBinding(id)
+		if err != nil || !t.drones[id].exists {
+			return err
+		}
+		dated := p.store.drone.Dated(b.Drone, b.Mission)
+		return t.Update(p.store.doc(Drones, string(id)), dueUpdates(dated.DueAt, dated.HomeDepotID))
 	})
 }
 
-func (s *Store) sweepOrder(ctx context.Context, id domain.OrderID, holds func() bool, sweep func(domain.Order, time.Time) policy.Change) (policy.Change, error) {
-	return s.sweepOne(ctx, holds, func(t *txn) (change policy.Change, _ error) {
+// dateOrder corrects when an order is due.
+func (p *pass) dateOrder(id domain.OrderID) error {
+	return p.store.transact(p.ctx, nil, func(t *txn) error {
 		if err := t.readOrders(id); err != nil {
-			return change, err
+			return err
 		}
-		order := found(t.orders, id)
-		if order == nil {
-			return change, nil
+		o, exists := t.orders[id]
+		if !exists {
+			return nil
 		}
-		return sweep(*order, t.now), nil
+		return t.Update(p.store.doc(Orders, string(id)), dueUpdates(policy.OrderDue(o), o.PlanningDepotID))
 	})
 }

@@ -80,6 +80,7 @@ func (a *TelemetryApplier) foldCached(drones []droneReports) (answered []verdict
 			answered = append(answered, f.verdicts...)
 		case !a.due(k, f, now):
 			k.binding, k.used = f.after, now
+			k.binding.Drone.DueAt = k.written.DueAt
 			answered = append(answered, f.verdicts...)
 		case needsNoRead(&k.binding.Drone, &f.after.Drone, f.change):
 			changes = append(changes, f)
@@ -112,6 +113,10 @@ func (d droneReports) fold(p policy.DronePolicy, binding policy.Binding, server,
 			f.change = f.change.Merge(change)
 		}
 		v.refused, _ = policy.ReasonOf(v.err)
+	}
+	if f.change.Drone != nil {
+		drone := p.Dated(f.after.Drone, f.after.Mission)
+		f.after.Drone, f.change.Drone = drone, &drone
 	}
 	return f
 }

@@ -57,6 +57,9 @@ func TestManager_DoesNotSweepWhileAnotherHoldsTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
+		if err := m.endTerm(); err != nil {
+			t.Error(err)
+		}
 		if err := m.Locks.Close(context.Background()); err != nil {
 			t.Error(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -39,10 +38,10 @@ type Config struct {
 	Worker pubsubio.Config
 	// Format is the form of published messages; default protobuf.
 	Format wire.Format
-	// SweepInterval is how often the fleet is swept by one of the managers;
+	// SweepInterval is how often the manager that holds the sweeper's lock sweeps what is due;
 	// default 5 s.
 	SweepInterval time.Duration
-	// SweepLimit bounds a sweep, by the machine's clock; default 2 min. Without it a query
+	// SweepLimit bounds such a sweep, by the machine's clock; default 2 min. Without it a query
 	// that is never answered would keep the lock and stop all sweeping. The next sweep
 	// finds what this one left.
 	SweepLimit time.Duration
@@ -101,6 +100,7 @@ type Manager struct {
 	cfg      Config
 	measured atomic.Pointer[measurement] // the last one of the clock; nil: none yet
 	idle     atomic.Pointer[[]domain.DepotID]
+	term     sweepTerm
 }
 
 // measurement is a report on the clock and when it was made.
@@ -148,6 +148,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 			c.Meter.Fleet.Delivered(o.Priority.String(), o.Late, o.DeliveredAt.Sub(o.CreatedAt))
 		},
 	})
+	m.term.sweeper = m.Store.NewSweeper()
 	m.Reach, m.RequireSender = ordering.NewReach(m.Store), cfg.Worker.RequireSender
 	for _, p := range domain.Priorities {
 		c.Meter.Fleet.ExpectDeliveries(p.String())
@@ -291,48 +292,8 @@ func (m *Manager) nameMisplacedStops(ctx context.Context) {
 // Outages returns why messages cannot be consumed at present.
 func (m *Manager) Outages() []error { return m.worker.Outages() }
 
-// SweeperKey is the key of the lock that lets one manager sweep at a time.
-const SweeperKey = "statemanager:sweeper"
-
 // LockKeys are the keys of the managers' locks. They are not secret.
 var LockKeys = []string{SweeperKey, webhooks.LockKey, history.LockKey}
-
-// outboxGrace is how long the sweeper leaves a new mission's command to its assigner.
-const outboxGrace = 5 * time.Second
-
-// sweep sweeps every interval unless another manager does.
-func (m *Manager) sweep(ctx context.Context) {
-	ctx = meter.WithOperation(ctx, "sweep")
-	ticker := m.clock.NewTicker(m.cfg.SweepInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.Chan():
-		}
-		if err := m.sweepIfClockIsRight(ctx); err != nil && ctx.Err() == nil {
-			m.Log.WarnContext(ctx, "sweep failed; the next one will retry", slog.Any("err", err))
-		}
-	}
-}
-
-// sweepIfClockIsRight sweeps unless the clock is wrong. Then it only sends owed
-// commands, which depend on no clock. It does so without the lock, which would keep
-// others from sweeping; a command may be sent twice.
-func (m *Manager) sweepIfClockIsRight(ctx context.Context) error {
-	right, err := m.clockIsRight(ctx)
-	switch {
-	case err != nil:
-		return err
-	case right:
-		return m.sweepOnce(ctx)
-	}
-	m.Meter.SweepsSkipped.Inc()
-	ctx, end := context.WithTimeout(ctx, m.cfg.SweepLimit)
-	defer end()
-	return m.outbox.Collect(ctx, outboxGrace)
-}
 
 // noteClock keeps a measurement of the clock, and logs when sweeping stops or resumes
 // because of it.
@@ -365,42 +326,4 @@ func (m *Manager) clockIsRight(ctx context.Context) (bool, error) {
 func (m *Manager) clockWasSet(since *measurement) bool {
 	moved := m.clock.Real(m.clock.Now().Round(0).Sub(since.shown))
 	return (moved - time.Since(since.at)).Abs() >= lock.SkewBlock
-}
-
-// sweepOnce sweeps if the lock is free.
-func (m *Manager) sweepOnce(ctx context.Context) error {
-	opts := append(m.clock.LockOptions(15*time.Second), lock.WithAutoExtend(), lock.WithLogger(m.Log))
-	began := time.Now()
-	h, ok, err := lock.TryAcquire(ctx, m.Locks, SweeperKey, opts...)
-	if err != nil {
-		return err
-	}
-	held := m.Meter.Lock(meter.LockSweeper)
-	held.Tried(began, ok)
-	if !ok {
-		return nil
-	}
-	defer held.Gave()
-	sweeping, end := context.WithTimeout(h.Context(), m.cfg.SweepLimit) // the lock's context outlives ctx
-	defer end()
-	defer context.AfterFunc(ctx, end)()
-	return errors.Join(m.sweepLocked(sweeping), h.Close())
-}
-
-// sweepLocked sweeps in a trace of its own while ctx, which the lock bounds, lasts.
-func (m *Manager) sweepLocked(ctx context.Context) error {
-	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/app/manager").Start(ctx, "sweep")
-	defer span.End()
-	result, err := m.Store.Sweep(ctx, func() bool { return !m.clockWasSet(m.measured.Load()) })
-	if result != (firestoretx.SweepResult{}) {
-		m.Log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
-			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate), slog.Int("orders_adopted", result.OrdersAdopted))
-	}
-	err = errors.Join(err, m.outbox.Collect(ctx, outboxGrace))
-	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
-		return err
-	}
-	m.Meter.Sweeps.Inc()
-	return nil
 }

@@ -65,6 +65,8 @@ var (
 		"Completed sweeps, which look for what no message reports, such as silent drones and overdue missions.")
 	sweepsSkippedTotal = describe("sweeps_skipped_total", counter,
 		"Sweeps skipped because this process's clock is wrong; another process sweeps instead.")
+	dueCorrectedTotal = describe("due_corrected_total", counter,
+		"Drones and orders whose dueAt was missing or wrong and was corrected by a sweep of everything. An earlier version or another tool wrote them.")
 	commandsPublishedTotal = describe("commands_published_total", counter,
 		"Mission commands and revocations sent to drones.")
 	outboxOverflowTotal = describe("outbox_overflow_total", counter,

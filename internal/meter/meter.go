@@ -31,6 +31,7 @@ type Meter struct {
 	Fleet             Fleet
 	Sweeps            Counter // completed sweeps
 	SweepsSkipped     Counter // because this process's clock is wrong
+	DueCorrected      Counter // documents whose dueAt was missing or wrong
 	CommandsPublished Counter // mission commands and revocations
 	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
 	PickedUpAgain     Counter // parcels picked up again after they had been put down, as late reports show

@@ -62,6 +62,7 @@ func (m *Meter) collectMessages(c collector) {
 	}
 	c.count(sweepsTotal, m.Sweeps.Value())
 	c.count(sweepsSkippedTotal, m.SweepsSkipped.Value())
+	c.count(dueCorrectedTotal, m.DueCorrected.Value())
 	c.count(commandsPublishedTotal, m.CommandsPublished.Value())
 	c.count(outboxOverflowTotal, m.OutboxOverflow.Value())
 	c.count(pickedUpAgainTotal, m.PickedUpAgain.Value())

@@ -48,7 +48,6 @@ type Wait struct {
 
 // Timing is how often work is done, for a second, and how long it waits.
 type Timing struct {
-	Sweeps    float64 // of all State Managers
 	Cycles    float64 // of one area
 	Looks     float64 // of all optimizers
 	LostTries float64
@@ -141,10 +140,9 @@ func (m Model) Time(f Fleet, p Platform) Timing {
 	return t
 }
 
-// nominal is how often work is done where nothing falls behind: a sweep at a time, and a cycle of each
-// area in every interval.
+// nominal is how often work is done where nothing falls behind: a cycle of each area in every interval.
 func (f Fleet) nominal(t Timing) Timing {
-	t.Sweeps, t.Cycles, t.Looks = max(t.Sweeps, 1/sweepEvery.Seconds()), 1/cycleEvery.Seconds(), f.looks()
+	t.Cycles, t.Looks = 1/cycleEvery.Seconds(), f.looks()
 	return t
 }
 
@@ -157,46 +155,28 @@ func (f Fleet) looks() float64 {
 	return n
 }
 
-// timeSweeps simulates State Managers, whose tickers are not aligned, and their one lock.
+// timeSweeps simulates the sweeper. The other State Managers try to get its lock.
 func (m Model) timeSweeps(f Fleet, p Platform, t *Timing) {
-	const lasts = 600.0
 	s := newSimulation(f, 1)
-	documents := float64(f.Drones)*(f.Idle+2*f.Bound+f.Open) + float64(f.Areas)
-	free := 0.0 // when the lock is
-	var starts, ends []float64
-	lost := 0
-	for range f.Managers {
-		phase := s.random.Float64() * sweepEvery.Seconds()
-		var tick func()
-		tick = func() {
-			end := s.now
-			switch {
-			case s.now < free:
-				lost++
-				end += p.Read.draw(s.random)
-			default:
-				for range int(m.calls[workSweep]) {
-					end += p.Read.draw(s.random)
-				}
-				end += documents*p.PerRead + 2*p.Commit.draw(s.random)
-				free = end
-				starts, ends = append(starts, s.now), append(ends, end)
-			}
-			next := nextTick(s.now, phase, sweepEvery.Seconds())
-			s.at(max(next, end), tick) // a ticker keeps one tick
-		}
-		s.at(phase, tick)
-	}
-	s.run(lasts)
-	t.Sweeps, t.LostTries = float64(len(starts))/lasts, t.LostTries+float64(lost)/lasts
-	var noticed []float64
+	t.LostTries += float64(f.Managers-1) / sweepEvery.Seconds()
+	var took, noticed []float64
 	for range 2000 {
-		x := s.random.Float64() * lasts * 0.9
-		if i, _ := slices.BinarySearch(starts, x); i < len(starts) {
-			noticed = append(noticed, ends[i]-x)
-		}
+		one := m.sweepTakes(f, p, s.random)
+		took, noticed = append(took, one), append(noticed, one+s.random.Float64()*sweepEvery.Seconds()+p.Read.draw(s.random)+p.Commit.draw(s.random)) // and its transaction
 	}
-	t.Waits = append(t.Waits, quantiles("a silent drone, from the limit to the sweep's end", noticed, lasts))
+	t.Waits = append(t.Waits, quantiles("a sweep", took, 600), quantiles("a silent drone, from the limit to its change", noticed, 600))
+}
+
+// sweepTakes is how long a sweep takes if no outage has made many drones due.
+func (m Model) sweepTakes(f Fleet, p Platform, random *rand.Rand) (seconds float64) {
+	const owed, queriesAtOnce = 2, 8
+	due := m.Of(Work{Decisions: float64(f.Drones) * f.OrdersPerDroneDay / f.OrdersPerMission * sweepEvery.Seconds() / (24 * 60 * 60)})
+	seconds = byWork(due)[workSweep].Reads * p.PerRead
+	queries := 2 * math.Ceil(float64(f.Areas+1)/dueAtOnce)
+	for range int(owed + math.Ceil(queries/queriesAtOnce)) {
+		seconds += p.Read.draw(random)
+	}
+	return seconds
 }
 
 // optimizer is a process that runs the cycles of areas.

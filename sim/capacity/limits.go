@@ -54,9 +54,8 @@ func (m Model) hottest(f Fleet, t Timing) []Rate {
 	}
 	rates := []Rate{
 		rated("`drones/{id}`", drone, 1, maxDocument),
-		rated("`locks/statemanager:sweeper`", t.Sweeps*cost(workSweep, "locks"), 1, maxDocument),
+		rated("`locks/statemanager:sweeper`", 1/extendEvery.Seconds(), 1, maxDocument),
 		rated("`locks/optimizer:cycle:{area}`", locks, 1, maxDocument),
-		rated("`fence_counters`, the sweeper's", t.Sweeps*cost(workSweep, "fence_counters"), 1, maxDocument),
 		rated("`control/{area}`", w.Decisions/float64(f.Areas)/w.Seconds, 1, maxDocument), // at most one for each decision
 	}
 	slices.SortStableFunc(rates, func(a, b Rate) int { return cmp.Compare(b.Factor, a.Factor) })
@@ -70,9 +69,14 @@ func (m Model) rising(f Fleet, t Timing) []Rate {
 	var rates []Rate
 	for _, field := range slices.Sorted(maps.Keys(m.times)) {
 		collection, name, _ := strings.Cut(field, ".")
-		if mean := m.timesASecond(field, w); field != changes && !exempt[field] && mean > 0 {
+		mean, inAreas := m.timesASecond(field, w), field == droneDue || field == orderDue
+		if inAreas {
+			mean /= float64(f.Areas)
+			collection += "`, in one `dueArea"
+		}
+		if field != changes && (inAreas || !exempt[field]) && mean > 0 {
 			peak := f.Peak
-			if collection == "cycles" {
+			if collection == "cycles" || field == droneDue {
 				peak = 1
 			}
 			rates = append(rates, rated(fmt.Sprintf("`%s` of `%s`", name, collection), mean, peak, maxRising))
@@ -128,8 +132,8 @@ func (m Model) Breaks(p Platform) []Break {
 			return 0.25 / t.Share
 		}},
 		{"live feed: one process decodes every report", "viewers fall behind without end", func(f Fleet) float64 { return float64(f.Drones) * f.Hz / feed }},
-		{"sweeper: one process reads every drone", "a sweep takes longer than the interval, and silence is noticed later", func(f Fleet) float64 {
-			return float64(f.Drones) * (f.Idle + 2*f.Bound + f.Open) * p.PerRead / sweepEvery.Seconds()
+		{"sweeper: one process sweeps everything in an hour", "dueAt that another tool left wrong is noticed later", func(f Fleet) float64 {
+			return float64(f.Drones) * (f.Idle + 4*f.Bound + f.Open) * p.PerRead / allEvery.Seconds()
 		}},
 		{"commits: a batch of 250 drones", "a request is larger than 10 MiB", func(Fleet) float64 { return float64(m.largest) / maxRequest }},
 	}

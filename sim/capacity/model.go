@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,9 @@ import (
 
 // How the product works today, where a sample cannot show it.
 const (
-	sweepEvery  = 5 * time.Second // of each State Manager, if no other one sweeps
+	sweepEvery  = 5 * time.Second // of one State Manager; the others try to get its lock
+	allEvery    = time.Hour       // it sweeps everything
+	dueAtOnce   = 30              // depots of one query for what is due
 	cycleEvery  = 10 * time.Second
 	searchLimit = 8 * time.Second
 	extendEvery = 5 * time.Second  // of a lock that is held, a third of its time
@@ -99,8 +102,9 @@ type Work struct {
 	Orders, Decisions           float64
 	// MoreChanges are changes of status that no mission makes.
 	MoreChanges float64
-	// Sweeps, and the sum over them of idle drones, bound drones, open orders and depots.
-	Sweeps, SweptIdle, SweptBound, SweptOpen, SweptAreas float64
+	// Sweeps of what is due, those of everything, and the sum over the latter of idle drones, bound
+	// drones, open orders and depots.
+	Sweeps, SweepsAll, SweptIdle, SweptBound, SweptOpen, SweptAreas float64
 	// Cycles, those that search, and the sums over them of idle and bound drones and waiting orders.
 	Cycles, Searches, ReadIdle, ReadBound, ReadWaiting float64
 	Taken                                              float64 // locks, for a cycle each
@@ -137,11 +141,14 @@ var laws = map[Kind][]unit{
 	{workOrders, "*"}:             {orders},
 	{workDecisions, "*"}:          {decisions, orders},
 	{workOutbox, "*"}:             {decisions},
-	{workSweep, "drones"}:         {func(w Work) float64 { return w.SweptIdle }, func(w Work) float64 { return w.SweptBound }},
-	{workSweep, "missions"}:       {func(w Work) float64 { return w.SweptBound }},
-	{workSweep, "orders"}:         {func(w Work) float64 { return w.SweptOpen }},
-	{workSweep, "depots"}:         {func(w Work) float64 { return w.SweptAreas }},
-	{workSweep, "*"}:              {sweeps},
+	{workSweep, "orders"}:         {orders},
+	{workSweep, ""}:               {sweeps, decisions},
+	{workSweep, "*"}:              {decisions},
+	{workSweepAll, "drones"}:      {func(w Work) float64 { return w.SweptIdle }, func(w Work) float64 { return w.SweptBound }},
+	{workSweepAll, "missions"}:    {func(w Work) float64 { return w.SweptBound }},
+	{workSweepAll, "orders"}:      {func(w Work) float64 { return w.SweptOpen }},
+	{workSweepAll, "depots"}:      {func(w Work) float64 { return w.SweptAreas }},
+	{workSweepAll, "*"}:           {func(w Work) float64 { return w.SweepsAll }},
 	{workCycle, "drones"}:         {func(w Work) float64 { return w.ReadIdle }, func(w Work) float64 { return w.ReadBound }},
 	{workCycle, "missions"}:       {decisions}, // once for each of its changes
 	{workCycle, "orders"}:         {func(w Work) float64 { return w.ReadWaiting + flightReads*w.Decisions }},
@@ -160,8 +167,17 @@ var laws = map[Kind][]unit{
 	{workLost, "*"}:               {func(w Work) float64 { return w.LostTries }},
 }
 
+// Times of an index that begins with an area.
+const (
+	droneDue = "drones.dueAt"
+	orderDue = "orders.dueAt"
+)
+
 // timesLaw says with which units the writes of a time grow.
 func timesLaw(field string) []unit {
+	if field == droneDue { // as long as they report
+		return []unit{func(w Work) float64 { return w.Idle * w.Seconds }, func(w Work) float64 { return w.Bound * w.Seconds }}
+	}
 	switch collection, _, _ := strings.Cut(field, "."); collection {
 	case firestoretx.Cycles:
 		return []unit{cycles}
@@ -198,7 +214,7 @@ type Model struct {
 	times     map[string][]float64 // writes of a time, for each unit of its collection's
 	documents map[string]float64   // bytes of a document as it is read, by collection
 	messages  map[string]float64   // bytes, by topic
-	calls     map[string]float64   // of one sweep or cycle
+	calls     map[string]float64   // of one cycle
 	largest   int
 }
 
@@ -213,7 +229,7 @@ func Fit(samples []Sample) Model {
 	var all Work
 	read := map[string]Count{}
 	for _, s := range samples {
-		all.Sweeps, all.Cycles = all.Sweeps+s.Work.Sweeps, all.Cycles+s.Work.Cycles
+		all.Cycles += s.Work.Cycles
 		m.largest = max(m.largest, s.LargestRequest)
 		for p, c := range s.Counts {
 			m.costs[p] = make([]Count, len(lawOf(p)))
@@ -243,7 +259,6 @@ func Fit(samples []Sample) Model {
 		m.documents[collection] = c.Received / max(1, c.Reads)
 	}
 	for _, s := range samples {
-		m.calls[workSweep] += s.Counts[Kind{workSweep, ""}].Calls / max(1, all.Sweeps)
 		m.calls[workCycle] += s.Counts[Kind{workCycle, ""}].Calls / max(1, all.Cycles)
 	}
 	for p := range m.costs {
@@ -333,8 +348,9 @@ func (m Model) day(f Fleet, t Timing) Work {
 	w.MoreChanges = max(0, n*f.ChangesPerDroneDay-m.timesASecond(changes, w)*seconds)
 	w.Companions = w.Decisions * (t.Batch - 1)
 	w.CompanionsBound = w.Companions * f.Bound
-	w.Sweeps = t.Sweeps * seconds
-	w.SweptIdle, w.SweptBound, w.SweptOpen, w.SweptAreas = w.Sweeps*w.Idle, w.Sweeps*w.Bound, w.Sweeps*w.Open, w.Sweeps*areas
+	w.Sweeps = seconds / sweepEvery.Seconds() * math.Ceil((areas+1)/dueAtOnce) // with more depots it asks more often
+	w.SweepsAll = seconds / allEvery.Seconds()
+	w.SweptIdle, w.SweptBound, w.SweptOpen, w.SweptAreas = w.SweepsAll*w.Idle, w.SweepsAll*w.Bound, w.SweepsAll*w.Open, w.SweepsAll*areas
 	w.Cycles = t.Cycles * areas * seconds
 	if !f.Owned {
 		w.Taken = w.Cycles
@@ -359,9 +375,10 @@ func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 		parts[at] = parts[at].plus(c)
 	}
 	managers := float64(f.Managers)
-	// What no sample counts: a read for every 1,000 documents counted, changes of status beside
-	// missions, probes.
+	// What no sample counts: a read for every 1,000 documents counted, the sweeper's lock, changes of
+	// status beside missions, probes.
 	add(workCensus, "", Count{Reads: w.Censuses * (float64(f.Drones) + w.Open) / 1000})
+	add(workSweep, "locks", Count{Calls: 1, Writes: 1}.times(w.Seconds/extendEvery.Seconds()))
 	add(workTelemetry, "events", Count{Calls: 1, Writes: 1, Deletes: 1}.times(w.MoreChanges))
 	if f.Owned { // the locks are extended, and every member hears every heartbeat
 		beats := float64(f.Optimizers) * w.Seconds / ownership.Heartbeat.Seconds()

@@ -19,7 +19,6 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
@@ -48,6 +47,7 @@ const (
 	workDecisions = pubsubio.TopicDecisions
 	workOutbox    = "outbox"
 	workSweep     = "sweep"
+	workSweepAll  = "sweep of everything"
 	workCycle     = "cycle"
 	workLearn     = "learn"
 	workCensus    = "census"
@@ -86,6 +86,7 @@ type trial struct {
 	locks   lock.Backend
 	tally   *Tally
 	work    Work
+	sweeper *firestoretx.Sweeper
 	drones  []flyer
 	byID    map[domain.DroneID]int
 	shards  []*firestoretx.TelemetryApplier
@@ -150,6 +151,7 @@ func (t *trial) fly(ctx context.Context, client *firestore.Client) error {
 		Owed:      func(_ context.Context, m domain.Mission) { t.owed = append(t.owed, m) },
 		Delivered: func(context.Context, domain.Order) { t.open-- },
 	})
+	t.sweeper = t.store.NewSweeper()
 	world, err := t.world()
 	if err != nil {
 		return err
@@ -334,6 +336,7 @@ func (t *trial) periodic(ctx context.Context, second int, runner *dispatch.Runne
 	}
 	areas := float64(t.Areas)
 	every(sweepEvery, workSweep, t.sweep)
+	every(5*time.Minute, workSweepAll, t.sweepAll) // more often than the product does, to be counted
 	every(cycleEvery, workDepots, func(ctx context.Context) error {
 		t.work.Watches++
 		t.work.WatchedAreas += areas
@@ -362,21 +365,26 @@ func (t *trial) periodic(ctx context.Context, second int, runner *dispatch.Runne
 	return err
 }
 
-// sweep is a sweep under its lock.
+// sweep sweeps what is due and lists the owed commands.
 func (t *trial) sweep(ctx context.Context) error {
-	clock := simclock.ByHand(t.clock)
-	h, ok, err := lock.TryAcquire(ctx, contended{t.locks, &t.work}, manager.SweeperKey, clock.LockOptions(15*time.Second)...)
-	if err != nil || !ok {
-		return errors.Join(err, errors.New("the sweeper's lock is held"))
-	}
 	t.work.Sweeps++
+	_, unsent := t.store.OwedCommands(ctx, 5*time.Second)
+	_, err := t.sweeper.Due(ctx, nil)
+	return errors.Join(err, unsent)
+}
+
+// sweepAll sweeps everything.
+func (t *trial) sweepAll(ctx context.Context) error {
+	t.work.SweepsAll++
 	t.work.SweptIdle += t.work.Idle
 	t.work.SweptBound += t.work.Bound
 	t.work.SweptOpen += t.work.Open
 	t.work.SweptAreas += float64(t.Areas)
-	_, err = t.store.Sweep(ctx, nil)
-	_, unsent := t.store.OwedCommands(ctx, 5*time.Second)
-	return errors.Join(err, unsent, h.Close())
+	_, mended, err := t.sweeper.All(ctx, nil)
+	if mended > 0 {
+		err = errors.Join(err, fmt.Errorf("dueAt of %d documents was wrong", mended))
+	}
+	return err
 }
 
 // publish takes a cycle's decisions, as Pub/Sub does.

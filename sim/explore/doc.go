@@ -71,6 +71,7 @@
 //	       it, to one that exists and has not had it, four times at most; one that is refused
 //	       has no effect; a new order, one that is wanted elsewhere and one whose depot is gone
 //	       come to the nearest depot, and no other order moves
+//	DUE    what the sweeper has something to do about is due by then (F-SWP-01), so that it is found
 //	CLAIM  in the place of TRUE for a drone that lied (F-SND-03): it could have picked up or put
 //	       down what the store says, by where its reports that are possible say that it was; a
 //	       drone that told no lie is not recorded as implausible

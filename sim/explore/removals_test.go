@@ -252,6 +252,20 @@ func limited(change func(*Limits)) func(Rules, Limits) Rules {
 	}
 }
 
+// dueLate lets the sweeper find some drones a tick late.
+func dueLate(which func(domain.Drone) bool) func(Rules, Limits) Rules {
+	return func(r Rules, _ Limits) Rules {
+		due := r.DroneDue
+		r.DroneDue = func(d domain.Drone, m *domain.Mission) time.Time {
+			if at := due(d, m); at.IsZero() || !which(d) {
+				return at
+			}
+			return due(d, m).Add(tick)
+		}
+		return r
+	}
+}
+
 // anywhere removes a rule together with the comparison of stops with addresses, which would
 // refuse most of what the rule does.
 func anywhere(remove func(Rules, Limits) Rules) func(Rules, Limits) Rules {
@@ -414,6 +428,13 @@ var removals = []removal{
 		r.SweepOrder = func(domain.Order, time.Time) policy.Change { return policy.Change{} }
 		return r
 	}, "faults", "LIVE", 2, ""},
+	{"F-SWP-01", "an idle drone is due a tick late", dueLate(func(d domain.Drone) bool { return !d.Bound() }), "faults", "DUE", 1, ""},
+	{"F-SWP-01", "a bound drone is due a tick late", dueLate(func(d domain.Drone) bool { return d.Bound() }), "faults", "DUE", 1, ""},
+	{"F-SWP-01", "a drone with a fault is due a tick late", dueLate(func(d domain.Drone) bool { return !d.FaultSince.IsZero() }), "faults", "DUE", 7, ""},
+	{"F-SWP-01", "an order is due after its deadline", func(r Rules, _ Limits) Rules {
+		r.OrderDue = func(o domain.Order) time.Time { return policy.OrderDue(o).Add(2 * tick) }
+		return r
+	}, "faults", "DUE", 7, ""},
 	{"F-TEL-10", "a ghost gets its revocation only once", told(func(_, _ *policy.Binding, c *policy.Change) { c.Revoke = nil }), "ghost", "LIVE", 12, ""},
 	{"F-TEL-11", "late reports prove nothing", func(r Rules, _ Limits) Rules {
 		apply := r.Telemetry

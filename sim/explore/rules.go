@@ -15,6 +15,8 @@ type Rules struct {
 	SweepBinding       func(policy.Binding, time.Time) policy.Change
 	SweepIdle          func(domain.Drone, time.Time) policy.Change
 	SweepOrder         func(domain.Order, time.Time) policy.Change
+	DroneDue           func(domain.Drone, *domain.Mission) time.Time
+	OrderDue           func(domain.Order) time.Time
 	Assign             func(policy.DecisionState, domain.Decision, policy.Delivery, time.Time) (policy.Verdict, error)
 	Ingest             func([]domain.Depot, *domain.Order, *policy.Binding, domain.OrderRequest, time.Time, time.Time) (policy.Change, error)
 	Hold, Release      func(*domain.Order, domain.OrderID, string, time.Time) (policy.Change, error)
@@ -72,6 +74,7 @@ func Contract(l Limits) Rules {
 	return Rules{
 		Telemetry: l.Drone.ApplyTelemetry, ProveLate: l.Drone.ProveLate,
 		SweepBinding: l.Drone.SweepBinding, SweepIdle: l.Drone.SweepIdle, SweepOrder: policy.SweepOrder,
+		DroneDue: l.Drone.DroneDue, OrderDue: policy.OrderDue,
 		Assign: l.Assignment.AssignMission, Ingest: l.ingest, SweepPlanningDepot: policy.SweepPlanningDepot,
 		HandOver: policy.HandOverOrder, AdmitHandOvers: l.Assignment.AdmitHandOvers, Reads: readByArea, Areas: policy.AreasOf, Hold: policy.HoldOrder,
 		Release: policy.ReleaseOrder, Clear: policy.ClearDrone,

@@ -377,13 +377,15 @@ func (m *model) sweep(s *state, d int, at moment) *answer {
 	c := call{what: opSweep, subject: int8(d), at: at}
 	m.readBinding(s, d, &c)
 	return m.answerTo(s, c, func(now time.Time) *answer {
-		return m.record(s, m.rules.SweepBinding(m.binding(s, d), now), nil)
+		b := m.binding(s, d)
+		return m.found(s, string(b.Drone.ID), m.rules.SweepBinding(b, now), m.rules.DroneDue(b.Drone, b.Mission), now)
 	})
 }
 
 func (m *model) sweepIdle(s *state, d int, at moment) *answer {
 	return m.answerTo(s, call{what: opSweepIdle, subject: int8(d), at: at, drone: s.Drone[d]}, func(now time.Time) *answer {
-		return m.record(s, m.rules.SweepIdle(*m.drones.get(s.Drone[d]), now), nil)
+		drone := *m.drones.get(s.Drone[d])
+		return m.found(s, string(drone.ID), m.rules.SweepIdle(drone, now), m.rules.DroneDue(drone, nil), now)
 	})
 }
 
@@ -391,8 +393,17 @@ func (m *model) sweepOrder(s *state, o int, at moment) *answer {
 	c := call{what: opSweepOrder, subject: int8(o), at: at}
 	c.orders[o] = s.Order[o]
 	return m.answerTo(s, c, func(now time.Time) *answer {
-		return m.record(s, m.rules.SweepOrder(*m.order(s, o), now), nil)
+		order := *m.order(s, o)
+		return m.found(s, string(order.ID), m.rules.SweepOrder(order, now), m.rules.OrderDue(order), now)
 	})
+}
+
+// found is what the sweeper does about a document that it finds because it is due.
+func (m *model) found(s *state, id string, change policy.Change, due, now time.Time) *answer {
+	if !change.Empty() && (due.IsZero() || due.After(now)) {
+		return &answer{broken: violated("DUE", "the sweeper has something to do about %s, and finds it at %s", id, due)}
+	}
+	return m.record(s, change, nil)
 }
 
 // hold is an operator's transaction that holds an order, or releases it.
