@@ -70,7 +70,6 @@ type trial struct {
 	steps    []string
 
 	flights   map[domain.DepotID]*firestoretx.FlightCache // of each depot's snapshots
-	flown     int                                         // missions in flight that were compared
 	resting   bool                                        // attempts are judged together at the end, not one by one
 	docs      documents                                   // after the last attempt
 	predicted *documents                                  // what the current attempt must lead to; nil if not predicted
