@@ -147,6 +147,7 @@ var byHand = []string{
 	"drones, COLLECTION, currentMissionId ASCENDING",
 	"drones, COLLECTION, homeDepotId ASCENDING, status ASCENDING",
 	"drones, COLLECTION, status ASCENDING",
+	"drones, COLLECTION, unregistered ASCENDING",
 	"keys, COLLECTION, createdAt ASCENDING",
 	"keys, COLLECTION, createdBy ASCENDING",
 	"keys, COLLECTION, revokedAt ASCENDING",

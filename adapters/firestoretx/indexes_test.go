@@ -54,23 +54,7 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 		}
 		exempt[o.CollectionGroup][o.FieldPath] = len(o.Indexes) == 0
 	}
-	fields := map[string]map[string]bool{ // name: holds a time
-		Drones: fieldsOf(droneCodec), Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec),
-		Decisions: fieldsOf(ledgerCodec), Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec),
-		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false, seenAt: true},
-		Learned: fieldsOf(travelCodec), DroneTypes: fieldsOf(droneTypeCodec), Maintenance: fieldsOf(maintenanceCodec),
-		Refusals: fieldsOf(refusalCodec), PlaceChanges: fieldsOf(placeChangeCodec),
-		LockBreaks: fieldsOf(lockBreakCodec), AlertAcks: fieldsOf(alertAckCodec), Keys: fieldsOf(keyCodec), Members: fieldsOf(memberCodec),
-		Webhooks: fieldsOf(webhookCodec), WebhookSecrets: fieldsOf(webhookSecretsCodec), WebhookDeliveries: fieldsOf(webhookDeliveryCodec),
-	}
-	maps.Copy(fields[Learned], fieldsOf(demandCodec))
-	maps.Copy(fields[Learned], fieldsOf(areaLearnedCodec))
-	fields[Missions][homeOfMission] = false
-	fields[Drones][missionRevision], fields[Drones][bindingChanges] = false, false
-	fields[Events][eventShard] = false
-	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays, Refusals, AlertAcks, WebhookDeliveries, Orders, Missions, Members} {
-		fields[collection][expireAt] = true
-	}
+	fields := documentFields()
 	checkCollectionsExempt(t, Cycles, cycleCodec, exempt)
 	checkCollectionsExempt(t, Drones, droneCodec, exempt)
 	checkCollectionsExempt(t, DroneTypes, droneTypeCodec, exempt)
@@ -113,6 +97,28 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string,
 			}
 		}
 	}
+}
+
+// documentFields are the fields of the documents of each collection, and whether each holds a time.
+func documentFields() map[string]map[string]bool {
+	fields := map[string]map[string]bool{ // name: holds a time
+		Drones: fieldsOf(droneCodec), Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec),
+		Decisions: fieldsOf(ledgerCodec), Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec),
+		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false, seenAt: true},
+		Learned: fieldsOf(travelCodec), DroneTypes: fieldsOf(droneTypeCodec), Maintenance: fieldsOf(maintenanceCodec),
+		Refusals: fieldsOf(refusalCodec), PlaceChanges: fieldsOf(placeChangeCodec),
+		LockBreaks: fieldsOf(lockBreakCodec), AlertAcks: fieldsOf(alertAckCodec), Keys: fieldsOf(keyCodec), Members: fieldsOf(memberCodec),
+		Webhooks: fieldsOf(webhookCodec), WebhookSecrets: fieldsOf(webhookSecretsCodec), WebhookDeliveries: fieldsOf(webhookDeliveryCodec),
+	}
+	maps.Copy(fields[Learned], fieldsOf(demandCodec))
+	maps.Copy(fields[Learned], fieldsOf(areaLearnedCodec))
+	fields[Missions][homeOfMission] = false
+	fields[Drones][missionRevision], fields[Drones][bindingChanges] = false, false
+	fields[Events][eventShard] = false
+	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays, Refusals, AlertAcks, WebhookDeliveries, Orders, Missions, Members} {
+		fields[collection][expireAt] = true
+	}
+	return fields
 }
 
 // checkCollectionsExempt wants lists and maps exempt, each entry of which would have an index

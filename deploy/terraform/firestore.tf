@@ -65,6 +65,7 @@ locals {
     ["drones", "currentMissionId"],
     ["drones", "homeDepotId", "status"],
     ["drones", "status"],
+    ["drones", "unregistered"],
     ["events", "reason"],
     ["events", "time"], # not with event_shards, which keep events below 500 a second each
     ["keys", "createdAt"],
