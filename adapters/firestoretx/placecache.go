@@ -194,10 +194,10 @@ func (s *Store) checkPlaces(ctx context.Context) bool {
 	c.mu.Lock()
 	since := c.checked.Add(-changesOverlap)
 	c.mu.Unlock()
-	latest := map[domain.PlaceKind]time.Time{}
+	latest := map[string]time.Time{} // by kind
 	err := each(s.client.Collection(PlaceChanges).Where("changedAt", ">", since).Select("kind").Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
-		text, _ := doc.Data()["kind"].(string)
-		if kind := domain.PlaceKind(text); doc.CreateTime.After(latest[kind]) {
+		kind, _ := doc.Data()["kind"].(string)
+		if doc.CreateTime.After(latest[kind]) {
 			latest[kind] = doc.CreateTime
 		}
 		return nil
@@ -207,7 +207,7 @@ func (s *Store) checkPlaces(ctx context.Context) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	missed := latest[domain.PlaceDepot].After(c.seen.depots.at) || latest[domain.PlaceWarehouse].After(c.seen.warehouses.at)
+	missed := latest[string(domain.PlaceDepot)].After(c.seen.depots.at) || latest[string(domain.PlaceWarehouse)].After(c.seen.warehouses.at)
 	switch {
 	case !missed:
 		c.checked, c.checkedAt = now, machine
