@@ -42,6 +42,15 @@ const (
 // would come later than that is written at every report.
 func (p Foretelling) Longest() time.Duration { return p.Heartbeat * 4 / 3 }
 
+// Unwritten is how much newer a report can be than the drone's document and not be written. It goes by
+// the drone's clock, the heartbeat by the server's.
+func (p Foretelling) Unwritten(l Limits) time.Duration {
+	if p.Off() {
+		return 0
+	}
+	return p.Heartbeat + l.WithDefaults().ClockError
+}
+
 // Check refuses a heartbeat with which a drone that reports could look silent (F-POS-03).
 func (p Foretelling) Check(l Limits) error {
 	if p.Off() {

@@ -29,7 +29,9 @@ type serveCommand struct {
 	cli.Watching
 	TraceTelemetry     float64            `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
 	CreateTopics       bool               `help:"Create topics and subscriptions that do not exist."`
-	TelemetryCoalesce  time.Duration      `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
+	PositionError      float64            `help:"How many metres a drone may be from where readers foretell it before its document is written; 0 writes every report. See docs/positions.md." default:"25" check:"min 0 max 1000"`
+	Heartbeat          time.Duration      `help:"How old the document of a drone becomes before a report is written that says nothing new." default:"8s" check:"over 0s max 1m"`
+	TelemetryCoalesce  time.Duration      `help:"The shortest time between two writes of a drone that only moves." default:"1s" check:"over 0s max 1m"`
 	MaxOutstanding     int                `help:"Most telemetry messages to hold in memory." default:"40000" check:"min 1 max 10000000"`
 	EventShards        int                `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
 	Ramp               rampRate           `help:"How many writes a second to each collection a new database takes from this process at first; half more every five minutes. Divide 500 by the number of State Managers. off: the database is used to this fleet. A fleet that never writes as much does not notice. See docs/capacity.md." default:"500" placeholder:"WRITES"`
@@ -57,6 +59,13 @@ func (c *serveCommand) Check(r *config.Refuser) {
 	c.CheckWatching(r)
 	c.access.check(r, c.HTTPAddr)
 	c.CheckMap(r)
+	if err := c.foretelling().Check(policy.Limits{}); err != nil {
+		r.Refuse("heartbeat", "%s", err)
+	}
+}
+
+func (c *serveCommand) foretelling() policy.Foretelling {
+	return policy.Foretelling{ErrorMetres: c.PositionError, Heartbeat: c.Heartbeat}
 }
 
 func (c *serveCommand) worker(clock *simclock.Clock) pubsubio.Config {
@@ -109,7 +118,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Tracing: tracing,
 		Worker: c.worker(clock), EventShards: c.EventShards, History: c.History, Ramp: float64(c.Ramp), Retention: c.Retention, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
-		PlanUnregistered: c.UnregisteredDrones == "plan",
+		PlanUnregistered: c.UnregisteredDrones == "plan", Foretelling: c.foretelling(),
 		// A tolerance of 0 would stand for the default.
 		Limits: policy.Limits{TurnTime: c.TurnTime, StopToleranceMetres: max(c.StopTolerance, 1e-6)}, CycleInterval: c.CycleInterval,
 		WebhookNetworks: c.WebhookNetworks, WebhookKeys: c.sealing(),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/terminal"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/invariant"
@@ -91,6 +92,7 @@ func (run *fleetRun) check(ctx context.Context) (InvariantSummary, error) {
 			return InvariantSummary{}, err
 		}
 		h.Confirmed, h.ClockTolerance = confirmed, time.Duration(float64(invariant.DefaultClockTolerance)*run.clock.Speed)+run.cfg.ClockError
+		h.Unwritten = policy.DefaultForetelling().Unwritten(policy.Limits{})
 		checked := invariant.Check(h)
 		found := slices.DeleteFunc(checked.Violations, func(v invariant.Violation) bool { return !run.owns(v.Subject, h.Missions) })
 		if first {

@@ -32,6 +32,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetlink"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/solver"
@@ -219,7 +220,7 @@ func (run *devRun) open(ctx context.Context) error {
 		return err
 	}
 	if run.manager, err = manager.New(run.product, clock, manager.Config{
-		Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: run.cfg.TraceTelemetry},
+		Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: run.cfg.TraceTelemetry}, Foretelling: policy.DefaultForetelling(),
 	}, run.cfg.Log); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
@@ -74,6 +75,7 @@ func (run *devRun) history(ctx context.Context) (invariant.History, error) {
 	h.Observations = run.observed.list
 	// Commits take machine time, events carry simulated time.
 	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance)*run.cfg.Speed) + run.cfg.GameDay.ClockSkew.Abs()
+	h.Unwritten = policy.DefaultForetelling().Unwritten(policy.Limits{})
 	return h, nil
 }
 

@@ -14,10 +14,11 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // ackChecker intercepts the product's connections, next to the servers, and checks
-// that the store holds the effect of a report when its message is acked. At the
+// that the store holds the effect of a report when its message is acked, or needs none. At the
 // end of a run only a drone's last report shows: it hides that an earlier one was
 // lost. Orders and decisions need no such check, because each keeps a document or
 // row of its own.
@@ -30,7 +31,7 @@ type ackChecker struct {
 	err       error // the first failed check
 }
 
-// earlyAck is the ack of a report newer than anything the store held of its
+// earlyAck is the ack of a report that says more than the store held of its
 // drone. It is correct only if the message was dead-lettered.
 type earlyAck struct {
 	message           string
@@ -61,9 +62,9 @@ func (c *ackChecker) unary(ctx context.Context, method string, req, reply any, c
 // compare compares the reports of messages about to be acked with the store.
 func (c *ackChecker) compare(ctx context.Context, ackIDs []string) {
 	drones, err := c.store.Drones(ctx, "", firestoretx.Page{})
-	applied := make(map[domain.DroneID]time.Time, len(drones))
+	applied := make(map[domain.DroneID]domain.Drone, len(drones))
 	for _, d := range drones {
-		applied[d.ID] = d.LastUpdate
+		applied[d.ID] = d
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,11 +81,19 @@ func (c *ackChecker) compare(ctx context.Context, ackIDs []string) {
 		if err != nil {
 			continue // poison: its dead letter is checked at the end
 		}
-		reported := t.Timestamp.Truncate(time.Microsecond) // as documents keep times
-		if reported.After(applied[t.DroneID]) {
-			c.early = append(c.early, earlyAck{m.GetMessageId(), t.DroneID, reported, applied[t.DroneID]})
+		t.Timestamp = t.Timestamp.Truncate(time.Microsecond) // as documents keep times
+		if d := applied[t.DroneID]; t.Timestamp.After(d.LastUpdate) && !saysNothingNew(d, t) {
+			c.early = append(c.early, earlyAck{m.GetMessageId(), t.DroneID, t.Timestamp, d.LastUpdate})
 		}
 	}
+}
+
+// saysNothingNew reports whether a drone's document tells what the report says, so that the report
+// need not be written (F-POS-01). What a report proves of its mission is checked at the end.
+func saysNothingNew(d domain.Drone, t domain.Telemetry) bool {
+	newer, by := t.Timestamp.Sub(d.LastUpdate), policy.DefaultForetelling()
+	return d.Foretells() && newer <= by.Unwritten(policy.Limits{}) && (t.Status == "" || t.Status == d.ReportedStatus) &&
+		d.Motion.From(d.Position, newer).DistanceMetres(t.Position) <= by.ErrorMetres
 }
 
 func (c *ackChecker) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

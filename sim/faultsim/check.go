@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
 	"github.com/dronefleet/dronefleet/sim/fleetlink"
 	"github.com/dronefleet/dronefleet/sim/invariant"
@@ -46,6 +47,7 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 	}
 	h.Confirmed = sim.confirmations.Messages()
 	h.TopSpeedKmh = topSpeedKmh
+	h.Unwritten = policy.DefaultForetelling().Unwritten(policy.Limits{})
 	h.Observations, h.Readings = sim.observations, sim.readings
 	// Two managers' clocks may differ by twice the skew, and a commit takes
 	// machine time while events carry simulated time.

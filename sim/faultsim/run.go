@@ -32,6 +32,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetlink"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/invariant"
@@ -284,7 +285,7 @@ func workerConfig() pubsubio.Config {
 
 // manage runs a State Manager until ctx ends.
 func (sim *simulation) manage(ctx context.Context, c *connections, clock *simclock.Clock) error {
-	cfg := manager.Config{Worker: workerConfig()}
+	cfg := manager.Config{Worker: workerConfig(), Foretelling: policy.DefaultForetelling()}
 	cfg.Worker.RequireSender = sim.cfg.RequireSender
 	if sim.cfg.Manager != nil {
 		sim.cfg.Manager(&cfg)

@@ -31,6 +31,10 @@ type History struct {
 	// TopSpeedKmh is the drones' top speed, as the fleet is told; 0 skips what is checked by it.
 	TopSpeedKmh float64
 
+	// Unwritten is how much newer an acked report may be than its drone's document; see
+	// policy.Foretelling. Zero: every report is written.
+	Unwritten time.Duration
+
 	// PlansUnregistered says that the fleet gives missions to drones that nobody registered.
 	PlansUnregistered bool
 
