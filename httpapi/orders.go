@@ -111,7 +111,7 @@ func (a *API) order(ctx context.Context, r *request) (now entity.OrderNow, err e
 			drone = &d
 		}
 	}
-	return entity.OfOrderNow(o, found.Of(o), expected, drone), nil
+	return entity.OfOrderNow(o, found.Of(o), expected, drone, a.store.Now()), nil
 }
 
 // ownOrder reads an order. Callers without the role that sees all orders find their own only.

@@ -393,7 +393,7 @@ func TestOrders_SayWhenTheyAreExpected(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := g.asks(token, "GET", "/api/v1/orders/O1", "", 200, "delivery is expected at "+at.Format("15:04")+" UTC", `"expectedAt":"`+at.Format("2006-01-02T15:04"))
-		if strings.Contains(a.body, `"dronePosition":{"lat":48.8566,"lon":2.3522,"at":"`) != shown {
+		if strings.Contains(a.body, `"dronePosition":{"lat":48.8566,"lon":2.3522,"ageSeconds":`) != shown {
 			t.Errorf("%v ahead: %s", ahead, a.body)
 		}
 	}

@@ -102,7 +102,30 @@ type Drone struct {
 	Implausible          string             `json:"implausible,omitempty"`
 	ImplausibleAt        Time               `json:"implausibleAt,omitempty"`
 	LinkLostAt           Time               `json:"linkLostAt,omitempty" doc:"When its session at a gateway was lost. Whether it flies on is judged by its reports."`
+	Foretold             *Whereabouts       `json:"foretold,omitempty" doc:"Where it is now, by the report that was written last; position is where it was then."`
 	Revision             int64              `json:"revision"`
+}
+
+// Whereabouts is where a drone is, how long ago it was seen, and how far from there its latest report
+// can be.
+type Whereabouts struct {
+	Position
+	AgeSeconds  Number `json:"ageSeconds"`
+	ErrorMetres Number `json:"errorMetres"`
+}
+
+func whereabouts(d domain.Drone, now time.Time) *Whereabouts {
+	w := d.WhereaboutsAt(now)
+	return &Whereabouts{position(w.Position), Number(math.Round(w.Age.Seconds()*10) / 10), Number(math.Round(w.ErrorMetres))}
+}
+
+// OfDroneNow is the JSON form of a drone with where it is now.
+func OfDroneNow(d domain.Drone, now time.Time) Drone {
+	out := OfDrone(d)
+	if d.Heard() {
+		out.Foretold = whereabouts(d, now)
+	}
+	return out
 }
 
 // FailedMission is one of a drone's latest failures.
@@ -290,18 +313,18 @@ type OrderNow struct {
 	DronePosition *DronePosition `json:"dronePosition,omitempty" doc:"Where its drone is, from ten minutes before the expected delivery on."`
 }
 
-// DronePosition is where a drone was when it reported last.
+// DronePosition is where a drone is, and when it measured the report by which that is foretold.
 type DronePosition struct {
-	Position
+	Whereabouts
 	At Time `json:"at,omitempty"`
 }
 
 // OfOrderNow is the JSON form of an order, why it waits, when its delivery is expected (or zero), and
-// its drone if that is to be shown.
-func OfOrderNow(o domain.Order, waits []domain.Wait, expected time.Time, drone *domain.Drone) OrderNow {
+// its drone if that is to be shown, as it is at a time.
+func OfOrderNow(o domain.Order, waits []domain.Wait, expected time.Time, drone *domain.Drone, at time.Time) OrderNow {
 	now := OrderNow{WaitingOrder: OfWaitingOrder(o, waits), Summary: domain.SummaryOf(o, waits, expected), ExpectedAt: moment(expected)}
 	if drone != nil && drone.Heard() {
-		now.DronePosition = &DronePosition{position(drone.Position), moment(drone.LastUpdate)}
+		now.DronePosition = &DronePosition{*whereabouts(*drone, at), moment(drone.LastUpdate)}
 	}
 	return now
 }

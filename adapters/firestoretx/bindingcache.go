@@ -18,6 +18,9 @@ type cachedBinding struct {
 	written domain.Drone // as the document has it
 	version time.Time
 	used    time.Time
+	// shared is until when another process, which wrote the document between two writes of this one,
+	// is taken to get reports of the drone as well. The document may then say something else.
+	shared time.Time
 	// mustRead says that a waiting report's change needs a transaction.
 	mustRead bool
 }
@@ -25,9 +28,23 @@ type cachedBinding struct {
 // forgetAfter is how long a silent drone stays in the cache.
 const forgetAfter = 10 * time.Minute
 
+// sharedFor is how long a drone counts as shared.
+const sharedFor = time.Minute
+
 // put replaces what is known of a drone by what was written.
 func (c bindingCache) put(b policy.Binding, version, now time.Time) {
-	c[b.Drone.ID] = &cachedBinding{binding: b, written: b.Drone, version: version, used: now}
+	k := &cachedBinding{binding: b, written: b.Drone, version: version, used: now}
+	if was, known := c[b.Drone.ID]; known {
+		k.shared = was.shared
+	}
+	c[b.Drone.ID] = k
+}
+
+// noteOthers notes whether another process has written a report of the drone. Decisions write none.
+func (c bindingCache) noteOthers(stored domain.Drone, now time.Time) {
+	if k, known := c[stored.ID]; known && !stored.LastUpdate.Equal(k.written.LastUpdate) {
+		k.shared = now.Add(sharedFor)
+	}
 }
 
 // evict drops the drones that have been silent for long.

@@ -173,6 +173,43 @@ func TestTelemetryApplier_DroneThatReportsIsNeverSilent(t *testing.T) {
 	}
 }
 
+// F-POS-01, F-POS-03: when two processes get reports of a drone in turn, one notices at its next write,
+// and then every report is written: what one of them says nothing new about, the other may have changed.
+func TestTelemetryApplier_WritesAllOfADroneThatTwoProcessesServe(t *testing.T) {
+	f := newForetelling(t, 1)
+	appliers := []*firestoretx.TelemetryApplier{f.NewTelemetryApplier(), f.again().NewTelemetryApplier()}
+	say := func(status domain.DroneStatus) func(domain.DroneID) domain.Telemetry {
+		return func(id domain.DroneID) domain.Telemetry {
+			r := rests(id)
+			r.Status = status
+			return r
+		}
+	}
+	statuses := []domain.DroneStatus{domain.DroneProblem, domain.DroneCharging} // one that only flips between reports
+	wrong := 0
+	for second := range 60 {
+		f.applier = appliers[second%2]
+		f.tick(t, 1, say(statuses[second%2]))
+		if d := f.drone(t, "D1"); d.ReportedStatus != statuses[second%2] {
+			if wrong++; second > 16 {
+				t.Fatalf("after %d s it says %s, and the document %s", second, statuses[second%2], d.ReportedStatus)
+			}
+		}
+	}
+	t.Logf("%d reports of 60 were missed until both processes had noticed", wrong)
+	f.applier = appliers[0]
+	for range 62 { // the other gets no more
+		f.tick(t, 1, rests)
+	}
+	if cost := f.costs(func() {
+		for range 16 {
+			f.tick(t, 1, rests)
+		}
+	}); cost.Writes != 2 {
+		t.Errorf("a minute later 16 s cost %+v, want 2 writes", cost)
+	}
+}
+
 // F-POS-04: of 100 drones in one commit only those are read that another process has changed.
 func TestTelemetryApplier_ReadsOnlyDronesThatMoved(t *testing.T) {
 	const n = 100

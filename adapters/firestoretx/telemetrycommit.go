@@ -163,6 +163,7 @@ func (a *TelemetryApplier) transact(ctx context.Context, drones []droneReports) 
 				strangers++
 			}
 			f := d.fold(a.store.drone, t.binding(d.id), t.read, t.now)
+			f.read = t.drones[d.id].Drone
 			if err := t.write(f.change); err != nil {
 				return err
 			}
@@ -179,6 +180,7 @@ func (a *TelemetryApplier) transact(ctx context.Context, drones []droneReports) 
 	now := a.store.now()
 	for _, c := range changes {
 		if c.change.Drone != nil {
+			a.known.noteOthers(c.read, now)
 			a.known.put(c.after, resp.CommitTime(), now)
 		}
 	}

@@ -30,7 +30,8 @@ type droneReports struct {
 
 // folded is a drone's binding after its reports.
 type folded struct {
-	droneReports // their verdicts hold if the change commits
+	droneReports              // their verdicts hold if the change commits
+	read         domain.Drone // if the change was folded into a document that was read
 	after        policy.Binding
 	change       policy.Change
 }
@@ -92,9 +93,10 @@ func (a *TelemetryApplier) foldCached(drones []droneReports) (answered []verdict
 }
 
 // due reports whether a drone's reports must be written. One that names another mission than the
-// cache has is: only the document tells whether a decision came between.
+// cache has is: only the document tells whether a decision came between. So are all of a drone of
+// which another process gets reports too.
 func (a *TelemetryApplier) due(k *cachedBinding, f folded, now time.Time) bool {
-	if !f.change.OnlyWhereabouts() || !f.change.WithinDrone() || slices.ContainsFunc(f.verdicts, func(v verdict) bool { return v.past }) {
+	if now.Before(k.shared) || !f.change.OnlyWhereabouts() || !f.change.WithinDrone() || slices.ContainsFunc(f.verdicts, func(v verdict) bool { return v.past }) {
 		return true
 	}
 	return a.store.drone.PositionDue(&k.written, &k.binding.Drone, &f.after.Drone, f.after.Mission, now)

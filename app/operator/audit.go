@@ -119,7 +119,7 @@ type sayFunc func(format string, args ...any)
 func (s story) printNow(d *Desk) {
 	switch {
 	case s.subject == SubjectDrone && s.drone != nil:
-		sayDrone(d.say, *s.drone)
+		sayDrone(d.say, *s.drone, d.Now())
 	case s.subject == SubjectOrder && s.order != nil:
 		if sayOrder(d.say, *s.order) {
 			d.sayWaits(s.waits)
@@ -144,9 +144,10 @@ func (s story) printNow(d *Desk) {
 	}
 }
 
-func sayDrone(say sayFunc, x domain.Drone) {
+func sayDrone(say sayFunc, x domain.Drone, now time.Time) {
 	if x.Heard() {
-		say("Drone %s: %s, battery %.0f %%, at %s, seen %s UTC", x.ID, x.Status, x.Battery, degrees(x.Position), cmp.Or(stamp(x.SeenAt), "never"))
+		w := x.WhereaboutsAt(now)
+		say("Drone %s: %s, battery %.0f %%, at %s within %.0f m, seen %s UTC", x.ID, x.Status, x.Battery, degrees(w.Position), w.ErrorMetres, cmp.Or(stamp(x.SeenAt), "never"))
 	} else {
 		say("Drone %s: %s, never heard of", x.ID, x.Status)
 	}

@@ -21,7 +21,7 @@ func (d *Desk) ListDrones(ctx context.Context, filter firestoretx.DroneFilter, p
 		none = "Every drone is registered or known as unregistered."
 	}
 	header := []string{"DRONE", "STATUS", "REPORTED", "BATTERY", "POSITION", "SEEN", "DEPOT", "MISSION", "FLAGS"}
-	return printPage(d, "drones", none, l, entity.OfDrone, header, func(x domain.Drone) []string {
+	return printPage(d, "drones", none, l, func(x domain.Drone) entity.Drone { return entity.OfDroneNow(x, d.Now()) }, header, func(x domain.Drone) []string {
 		return []string{
 			string(x.ID), string(x.Status), string(x.ReportedStatus), fmt.Sprintf("%.0f %%", x.Battery), d.whereabouts(x), d.ago(x.SeenAt),
 			string(x.HomeDepotID), string(x.CurrentMissionID),
@@ -30,12 +30,12 @@ func (d *Desk) ListDrones(ctx context.Context, filter firestoretx.DroneFilter, p
 	})
 }
 
-// whereabouts is the position that a drone last reported, if it ever reported.
+// whereabouts is where a drone is, if it ever reported.
 func (d *Desk) whereabouts(x domain.Drone) string {
 	if !x.Heard() {
 		return "never heard of"
 	}
-	return degrees(x.Position)
+	return degrees(x.WhereaboutsAt(d.Now()).Position)
 }
 
 func degrees(p domain.Position) string { return fmt.Sprintf("%.5f,%.5f", p.Lat, p.Lon) }

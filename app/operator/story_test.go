@@ -147,7 +147,7 @@ func TestStory_NowShowsWhatApplies(t *testing.T) {
 				"  saw 3 drones and 2 orders at 2026-11-21 12:00:00.000 UTC; 1 missions for 2 orders; no plan", "  read 1s, solve 2s, publish 3s"}},
 	} {
 		var out bytes.Buffer
-		row.s.printNow(&Desk{Out: &out})
+		row.s.printNow(&Desk{Out: &out, Now: func() time.Time { return noon }})
 		if got := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")[1:]; !slices.Equal(got, row.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", row.name, strings.Join(got, "\n"), strings.Join(row.want, "\n"))
 		}

@@ -25,7 +25,11 @@ import (
 type ackChecker struct {
 	store *firestoretx.Store // of a connection without faults
 
-	mu        sync.Mutex
+	mu sync.Mutex
+	// heard is when the latest report of a drone was measured that a process got. Of a drone whose
+	// reports two processes get in turn, one may leave a report unwritten without knowing what the
+	// other wrote; it finds out at the next heartbeat.
+	heard     map[domain.DroneID]map[string]time.Time
 	delivered map[string]*pubsubpb.PubsubMessage // by ack id, until it is acked
 	early     []earlyAck
 	err       error // the first failed check
@@ -45,14 +49,22 @@ func (e earlyAck) String() string {
 }
 
 func newAckChecker(store *firestoretx.Store) *ackChecker {
-	return &ackChecker{store: store, delivered: map[string]*pubsubpb.PubsubMessage{}}
+	return &ackChecker{store: store, delivered: map[string]*pubsubpb.PubsubMessage{}, heard: map[domain.DroneID]map[string]time.Time{}}
 }
 
-func (c *ackChecker) dialOptions() []grpc.DialOption {
-	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.unary), grpc.WithChainStreamInterceptor(c.stream)}
+// dialOptions are those of a process's connections.
+func (c *ackChecker) dialOptions(process string) []grpc.DialOption {
+	p := ackTap{c, process}
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(p.unary), grpc.WithChainStreamInterceptor(p.stream)}
 }
 
-func (c *ackChecker) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// ackTap is the checker of one process.
+type ackTap struct {
+	*ackChecker
+	process string
+}
+
+func (c ackTap) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if ack, ok := req.(*pubsubpb.AcknowledgeRequest); ok && path.Base(ack.GetSubscription()) == pubsubio.Subscription(pubsubio.TopicTelemetry) {
 		c.compare(context.WithoutCancel(ctx), ack.GetAckIds())
 	}
@@ -60,7 +72,7 @@ func (c *ackChecker) unary(ctx context.Context, method string, req, reply any, c
 }
 
 // compare compares the reports of messages about to be acked with the store.
-func (c *ackChecker) compare(ctx context.Context, ackIDs []string) {
+func (c ackTap) compare(ctx context.Context, ackIDs []string) {
 	drones, err := c.store.Drones(ctx, "", firestoretx.Page{})
 	applied := make(map[domain.DroneID]domain.Drone, len(drones))
 	for _, d := range drones {
@@ -82,10 +94,20 @@ func (c *ackChecker) compare(ctx context.Context, ackIDs []string) {
 			continue // poison: its dead letter is checked at the end
 		}
 		t.Timestamp = t.Timestamp.Truncate(time.Microsecond) // as documents keep times
-		if d := applied[t.DroneID]; t.Timestamp.After(d.LastUpdate) && !saysNothingNew(d, t) {
+		if d := applied[t.DroneID]; t.Timestamp.After(d.LastUpdate) && !saysNothingNew(d, t) && !(d.Foretells() && c.others(t)) {
 			c.early = append(c.early, earlyAck{m.GetMessageId(), t.DroneID, t.Timestamp, d.LastUpdate})
 		}
 	}
+}
+
+// others reports whether another process got a report of the drone shortly before or after this one.
+func (c ackTap) others(t domain.Telemetry) bool {
+	for process, at := range c.heard[t.DroneID] {
+		if process != c.process && t.Timestamp.Sub(at) <= policy.DefaultForetelling().Unwritten(policy.Limits{}) {
+			return true
+		}
+	}
+	return false
 }
 
 // saysNothingNew reports whether a drone's document tells what the report says, so that the report
@@ -96,7 +118,7 @@ func saysNothingNew(d domain.Drone, t domain.Telemetry) bool {
 		d.Motion.From(d.Position, newer).DistanceMetres(t.Position) <= by.ErrorMetres
 }
 
-func (c *ackChecker) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c ackTap) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, cc, method, opts...)
 	if err != nil {
 		return nil, err
@@ -107,7 +129,7 @@ func (c *ackChecker) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc
 // deliveryRecorder is a stream whose deliveries are remembered.
 type deliveryRecorder struct {
 	grpc.ClientStream
-	checker *ackChecker
+	checker ackTap
 }
 
 func (s *deliveryRecorder) RecvMsg(m any) error {
@@ -119,9 +141,24 @@ func (s *deliveryRecorder) RecvMsg(m any) error {
 		defer s.checker.mu.Unlock()
 		for _, d := range r.GetReceivedMessages() {
 			s.checker.delivered[d.GetAckId()] = d.GetMessage()
+			s.checker.hear(d.GetMessage())
 		}
 	}
 	return nil
+}
+
+// hear notes who got a report; with mu held.
+func (c ackTap) hear(m *pubsubpb.PubsubMessage) {
+	t, err := wire.DecodeTelemetry(m.GetData(), m.GetAttributes())
+	if err != nil {
+		return
+	}
+	if c.heard[t.DroneID] == nil {
+		c.heard[t.DroneID] = map[string]time.Time{}
+	}
+	if t.Timestamp.After(c.heard[t.DroneID][c.process]) {
+		c.heard[t.DroneID][c.process] = t.Timestamp
+	}
 }
 
 // complaints lists the acks that came before effect or dead letter. Call it when

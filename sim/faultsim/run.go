@@ -267,7 +267,7 @@ func (sim *simulation) open(ctx context.Context) error {
 }
 
 func (sim *simulation) supervise(name string, clock *simclock.Clock, work func(context.Context, *connections, *simclock.Clock) error) *supervisor {
-	extra := slices.Concat(sim.cfg.Interceptors, sim.acks.dialOptions())
+	extra := slices.Concat(sim.cfg.Interceptors, sim.acks.dialOptions(name))
 	return &supervisor{name: name, hosts: sim.hosts, clock: clock, log: sim.cfg.Log, work: work, extra: extra}
 }
 
