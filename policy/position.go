@@ -36,6 +36,8 @@ const (
 	// A velocity that differs by more than turn, and by more than blur allows for the errors of
 	// two positions, is that of a drone that has turned. Both are in metres.
 	turn, blur = 10.0, 6.0
+	// leap is faster than drones fly, in metres a second.
+	leap = 150.0
 )
 
 // Longest is the longest time between two writes of a drone that reports. One whose next report
@@ -76,6 +78,9 @@ func (p Foretelling) motion(before *domain.Drone, t domain.Telemetry, claim doma
 		return m
 	}
 	north, east := before.Position.Offset(t.Position)
+	if math.Hypot(north, east) > leap*passed {
+		return m // its position jumped
+	}
 	m.North, m.East = north/passed, east/passed
 	if !before.Foretells() || isParked(before.ReportedStatus) {
 		return m
@@ -137,13 +142,20 @@ func batteryClass(percent float64) float64 {
 }
 
 // sameButWhereabouts reports whether two states of a drone differ only in what a later report will
-// say as well: where it is, its charge and how long it has flown.
+// say as well.
 func sameButWhereabouts(a, b *domain.Drone) bool {
-	x := *b
-	x.Position, x.Battery, x.SpeedKmh, x.Motion = a.Position, a.Battery, a.SpeedKmh, a.Motion
-	x.LastUpdate, x.SeenAt, x.DueAt, x.FlightSeconds = a.LastUpdate, a.SeenAt, a.DueAt, a.FlightSeconds
-	if was, is := a.Track, b.Track; was != nil && is != nil && was.MissionID == is.MissionID && was.Stops == is.Stops {
-		x.Track = was
-	}
+	x := WithWhereaboutsOf(*b, a)
+	x.DueAt = a.DueAt // follows from the others
 	return reflect.DeepEqual(*a, x)
+}
+
+// WithWhereaboutsOf is a drone as its document has it, with what reports that were not written say:
+// where it is, its charge and how long it has flown.
+func WithWhereaboutsOf(d domain.Drone, known *domain.Drone) domain.Drone {
+	d.Position, d.Battery, d.SpeedKmh, d.Motion = known.Position, known.Battery, known.SpeedKmh, known.Motion
+	d.LastUpdate, d.SeenAt, d.FlightSeconds = known.LastUpdate, known.SeenAt, known.FlightSeconds
+	if was, is := d.Track, known.Track; was != nil && is != nil && was.MissionID == is.MissionID && was.Stops == is.Stops {
+		d.Track = is
+	}
+	return d
 }

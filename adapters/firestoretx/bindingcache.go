@@ -21,7 +21,7 @@ type cachedBinding struct {
 	// shared is until when another process, which wrote the document between two writes of this one,
 	// is taken to get reports of the drone as well. The document may then say something else.
 	shared time.Time
-	// mustRead says that a waiting report's change needs a transaction.
+	// mustRead says that a waiting report's change needs a transaction, or that a commit failed.
 	mustRead bool
 }
 
@@ -38,6 +38,15 @@ func (c bindingCache) put(b policy.Binding, version, now time.Time) {
 		k.shared = was.shared
 	}
 	c[b.Drone.ID] = k
+}
+
+// catchUp adds to a binding that was read what reports say that were not due, unless another process
+// has written a report meanwhile. Otherwise an older report would move the drone back.
+func (c bindingCache) catchUp(read policy.Binding) policy.Binding {
+	if k, known := c[read.Drone.ID]; known && read.Drone.LastUpdate.Equal(k.written.LastUpdate) {
+		read.Drone = policy.WithWhereaboutsOf(read.Drone, &k.binding.Drone)
+	}
+	return read
 }
 
 // noteOthers notes whether another process has written a report of the drone. Decisions write none.

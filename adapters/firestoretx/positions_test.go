@@ -173,6 +173,20 @@ func TestTelemetryApplier_DroneThatReportsIsNeverSilent(t *testing.T) {
 	}
 }
 
+// F-POS-03, F-TEL-01: an older report that needs a read is not newer than those that were acked unwritten.
+func TestTelemetryApplier_ReadsMoveNoDroneBack(t *testing.T) {
+	f := newForetelling(t, 1)
+	for range 4 {
+		f.tick(t, 1, rests)
+	}
+	late := rests("D1")
+	late.Timestamp, late.Status, late.MissionID = f.now.Add(-1500*time.Millisecond), domain.DroneMoving, "M-UNKNOWN" // that may hold it by now
+	wantReason(t, f.report(t, late), policy.ReasonStaleTelemetry)
+	if d := f.drone(t, "D1"); d.Status != domain.DroneIdle {
+		t.Errorf("a late report made it %+v", d)
+	}
+}
+
 // F-POS-01, F-POS-03: when two processes get reports of a drone in turn, one notices at its next write,
 // and then every report is written: what one of them says nothing new about, the other may have changed.
 func TestTelemetryApplier_WritesAllOfADroneThatTwoProcessesServe(t *testing.T) {

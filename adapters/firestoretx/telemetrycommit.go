@@ -162,7 +162,7 @@ func (a *TelemetryApplier) transact(ctx context.Context, drones []droneReports) 
 				}
 				strangers++
 			}
-			f := d.fold(a.store.drone, t.binding(d.id), t.read, t.now)
+			f := d.fold(a.store.drone, a.known.catchUp(t.binding(d.id)), t.read, t.now)
 			f.read = t.drones[d.id].Drone
 			if err := t.write(f.change); err != nil {
 				return err
@@ -205,10 +205,13 @@ func (t *txn) readBindings(drones []droneReports) error {
 	return t.readMissions(missions...)
 }
 
-// failed forgets drones whose changes did not commit, and returns their verdicts.
+// failed has drones read next whose changes did not commit, and returns their verdicts. What reports
+// said that were not due stays known.
 func (a *TelemetryApplier) failed(drones []droneReports, err error) (verdicts []verdict) {
 	for _, d := range drones {
-		delete(a.known, d.id)
+		if k, known := a.known[d.id]; known {
+			k.mustRead = true
+		}
 		verdicts = append(verdicts, d.failed(err).verdicts...)
 	}
 	return verdicts

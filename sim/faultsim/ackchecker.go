@@ -26,10 +26,8 @@ type ackChecker struct {
 	store *firestoretx.Store // of a connection without faults
 
 	mu sync.Mutex
-	// heard is when the latest report of a drone was measured that a process got. Of a drone whose
-	// reports two processes get in turn, one may leave a report unwritten without knowing what the
-	// other wrote; it finds out at the next heartbeat.
-	heard     map[domain.DroneID]map[string]time.Time
+	// heard are the latest reports of a drone that each process got.
+	heard     map[domain.DroneID]map[string][]domain.Telemetry
 	delivered map[string]*pubsubpb.PubsubMessage // by ack id, until it is acked
 	early     []earlyAck
 	err       error // the first failed check
@@ -38,18 +36,19 @@ type ackChecker struct {
 // earlyAck is the ack of a report that says more than the store held of its
 // drone. It is correct only if the message was dead-lettered.
 type earlyAck struct {
-	message           string
-	drone             domain.DroneID
-	reported, applied time.Time
+	message  string
+	reported domain.Telemetry
+	applied  domain.Drone
 }
 
 func (e earlyAck) String() string {
-	return fmt.Sprintf("F-ACK-01 drone %s: its report of %s, message %s, was acked when lastUpdate was %s, and there is no dead letter",
-		e.drone, e.reported.Format(time.RFC3339Nano), e.message, e.applied.Format(time.RFC3339Nano))
+	d, t := e.applied, e.reported
+	return fmt.Sprintf("F-ACK-01 drone %s: its report of %s, message %s, was acked when lastUpdate was %s, and there is no dead letter; it says %s, the document %s, foretold %.0f m away",
+		t.DroneID, t.Timestamp.Format(time.RFC3339Nano), e.message, d.LastUpdate.Format(time.RFC3339Nano), t.Status, d.ReportedStatus, d.Motion.From(d.Position, t.Timestamp.Sub(d.LastUpdate)).DistanceMetres(t.Position))
 }
 
 func newAckChecker(store *firestoretx.Store) *ackChecker {
-	return &ackChecker{store: store, delivered: map[string]*pubsubpb.PubsubMessage{}, heard: map[domain.DroneID]map[string]time.Time{}}
+	return &ackChecker{store: store, delivered: map[string]*pubsubpb.PubsubMessage{}, heard: map[domain.DroneID]map[string][]domain.Telemetry{}}
 }
 
 // dialOptions are those of a process's connections.
@@ -94,28 +93,39 @@ func (c ackTap) compare(ctx context.Context, ackIDs []string) {
 			continue // poison: its dead letter is checked at the end
 		}
 		t.Timestamp = t.Timestamp.Truncate(time.Microsecond) // as documents keep times
-		if d := applied[t.DroneID]; t.Timestamp.After(d.LastUpdate) && !saysNothingNew(d, t) && !(d.Foretells() && c.others(t)) {
-			c.early = append(c.early, earlyAck{m.GetMessageId(), t.DroneID, t.Timestamp, d.LastUpdate})
+		if d := applied[t.DroneID]; t.Timestamp.After(d.LastUpdate) && !saysNothingNew(d, t) && !(!d.Motion.At.IsZero() && c.superseded(d, t)) {
+			c.early = append(c.early, earlyAck{m.GetMessageId(), t, d})
 		}
 	}
 }
 
-// others reports whether another process got a report of the drone shortly before or after this one.
-func (c ackTap) others(t domain.Telemetry) bool {
-	for process, at := range c.heard[t.DroneID] {
-		if process != c.process && t.Timestamp.Sub(at) <= policy.DefaultForetelling().Unwritten(policy.Limits{}) {
-			return true
+// superseded reports whether the process got a newer report of the drone that says nothing new, or
+// another process got one about then. Of a drone whose reports two processes get in turn, one may
+// leave a report unwritten without knowing what the other wrote; it finds out at its next write.
+func (c ackTap) superseded(d domain.Drone, t domain.Telemetry) bool {
+	for process, reports := range c.heard[t.DroneID] {
+		for _, other := range reports {
+			newer := other.Timestamp.After(t.Timestamp)
+			if process == c.process && newer && saysNothingNew(d, other) || process != c.process && t.Timestamp.Sub(other.Timestamp) <= mostUnwritten {
+				return true
+			}
 		}
 	}
 	return false
 }
 
+// mostUnwritten is how much newer than its drone's document a report may be and not be written.
+var mostUnwritten = policy.DefaultForetelling().Unwritten(policy.Limits{})
+
+// keptReports is more than a process gets of a drone in mostUnwritten.
+const keptReports = 32
+
 // saysNothingNew reports whether a drone's document tells what the report says, so that the report
 // need not be written (F-POS-01). What a report proves of its mission is checked at the end.
 func saysNothingNew(d domain.Drone, t domain.Telemetry) bool {
-	newer, by := t.Timestamp.Sub(d.LastUpdate), policy.DefaultForetelling()
-	return d.Foretells() && newer <= by.Unwritten(policy.Limits{}) && (t.Status == "" || t.Status == d.ReportedStatus) &&
-		d.Motion.From(d.Position, newer).DistanceMetres(t.Position) <= by.ErrorMetres
+	newer, most := t.Timestamp.Sub(d.LastUpdate), policy.DefaultForetelling().ErrorMetres
+	return d.Foretells() && newer <= mostUnwritten && (t.Status == "" || t.Status == d.ReportedStatus) &&
+		d.Motion.From(d.Position, newer).DistanceMetres(t.Position) <= most
 }
 
 func (c ackTap) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -154,11 +164,10 @@ func (c ackTap) hear(m *pubsubpb.PubsubMessage) {
 		return
 	}
 	if c.heard[t.DroneID] == nil {
-		c.heard[t.DroneID] = map[string]time.Time{}
+		c.heard[t.DroneID] = map[string][]domain.Telemetry{}
 	}
-	if t.Timestamp.After(c.heard[t.DroneID][c.process]) {
-		c.heard[t.DroneID][c.process] = t.Timestamp
-	}
+	all := append(c.heard[t.DroneID][c.process], t)
+	c.heard[t.DroneID][c.process] = all[max(0, len(all)-keptReports):]
 }
 
 // complaints lists the acks that came before effect or dead letter. Call it when
