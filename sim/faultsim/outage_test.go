@@ -59,7 +59,13 @@ func TestSimulation_RefusesForgedReports(t *testing.T) {
 			for at := 5 * time.Second; at < 100*time.Second; at += 4 * time.Second {
 				plan = append(plan, plannedFault{at: at, what: faultForgedReports})
 			}
-			for i, pace := range paces {
+			tried := paces
+			if v.caught == "" {
+				// A report that is nacked comes again after up to three seconds. At a fast pace its drone
+				// can by then have done what it boasts of.
+				tried = paces[2:]
+			}
+			for i, pace := range tried {
 				cfg := Config{Seed: *seed + uint64(i), Speed: float64(pace), Duration: pace.of(3 * time.Second), RequireSender: true, Manager: v.broken, Plan: plan, Log: logger(t)}
 				r, err := Run(t.Context(), cfg)
 				if err != nil {
@@ -74,7 +80,7 @@ func TestSimulation_RefusesForgedReports(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("in none of %d runs: %s", len(paces), cmp.Or(v.caught, "DRONE_UNREGISTERED and SENDER_MISMATCH"))
+			t.Errorf("in none of %d runs: %s", len(tried), cmp.Or(v.caught, "DRONE_UNREGISTERED and SENDER_MISMATCH"))
 		})
 	}
 }
