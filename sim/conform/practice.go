@@ -21,7 +21,6 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/simclock"
-	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetlink"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
@@ -74,7 +73,7 @@ func startPractice(ctx context.Context, cfg FleetConfig, world *fleetsim.World, 
 	if err := fleetlink.Prepare(ctx, cfg.Clients.PubSub); err != nil {
 		return nil, err
 	}
-	if p.manager, err = manager.New(cfg.Clients, cfg.Clock, manager.Config{AllowUnfenced: cfg.AllowUnfenced, Foretelling: policy.DefaultForetelling()}, cfg.Log); err != nil {
+	if p.manager, err = manager.New(cfg.Clients, cfg.Clock, manager.Config{AllowUnfenced: cfg.AllowUnfenced}, cfg.Log); err != nil {
 		return nil, err
 	}
 	p.commands = p.manager.Operator
