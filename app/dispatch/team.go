@@ -214,6 +214,9 @@ func (t *team) follow(ctx context.Context) {
 }
 
 func (t *team) saw(sight firestoretx.Sight[domain.Member]) {
+	for _, err := range sight.Malformed {
+		t.runner.log.Warn("member's document malformed; areas are proposed as if it did not exist", slog.Any("err", err))
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.view.Saw(sight.Whole, sight.Now, sight.Gone, sight.ReadTime, t.now())
