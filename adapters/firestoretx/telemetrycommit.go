@@ -79,6 +79,7 @@ func (a *TelemetryApplier) commitParts(ctx context.Context, parts [][]folded) []
 	return commits
 }
 
+//lint:ignore SA1019 see below
 func (a *TelemetryApplier) batch(changes []folded) *firestore.WriteBatch {
 	//lint:ignore SA1019 the only atomic write with preconditions that needs no transaction
 	batch := a.store.client.Batch()
