@@ -149,7 +149,7 @@ func statusOf(why *Refusal) error {
 		code = codes.Unavailable
 	case Full, SlowDown, NotReading:
 		code = codes.ResourceExhausted
-	case NoHello, Invalid, Undecodable, Unregistered:
+	case NoHello, Invalid, Undecodable, Unregistered, FutureTimestamp:
 	}
 	return status.Error(code, why.Error())
 }
