@@ -524,7 +524,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		}
 		want := map[string]any{"id": doc.ID}
 		for field, value := range snap.Data() {
-			internal := slices.Contains([]string{"missionRevision", "bindingChanges", "expireAt", "track"}, field) ||
+			internal := slices.Contains([]string{"missionRevision", "bindingChanges", "dueAt", "dueArea", "expireAt", "track"}, field) ||
 				field == "homeDepotId" && strings.HasPrefix(c.path, "missions/")
 			if !internal {
 				want[field] = asJSON(value)
@@ -535,6 +535,9 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		delete(shown, "summary") // of an order; it follows from the document
 		if unconfirmed, of := shown["unconfirmed"]; of {
 			want["unconfirmed"] = unconfirmed // of a mission, likewise
+		}
+		if foretold, of := shown["foretold"]; of {
+			want["foretold"] = foretold // of a drone, and from the time
 		}
 		if !reflect.DeepEqual(shown, want) {
 			t.Errorf("%s is shown as\n%v, want\n%v", c.path, shown, want)

@@ -79,9 +79,9 @@ func TestRamp_GrowsByHalfEveryFiveMinutes(t *testing.T) {
 // F-HIS-02: a fleet that writes less is never held back, in no burst of seconds either, and its database has no
 // ramp.
 func TestRamp_IsNotNoticedBySmallFleets(t *testing.T) {
-	f := newFleet(ramp.Rate)
+	f, random := newFleet(ramp.Rate), rand.New(rand.NewPCG(1, 1))
 	for second := range 3600 {
-		writes := rand.IntN(800) // 400 on average
+		writes := random.IntN(700) // 350 on average
 		if second%60 == 0 {
 			writes = 3000
 		}
