@@ -95,14 +95,14 @@ func (p Foretelling) motion(before *domain.Drone, t domain.Telemetry, claim doma
 }
 
 // PositionDue reports whether a report must be written that moved its drone from before to after.
-// written is the drone as its document has it, m the mission that holds it or nil.
+// written is the drone as its document has it, m its mission, which may have ended, or nil.
 func (p DronePolicy) PositionDue(written, before, after *domain.Drone, m *domain.Mission, now time.Time) bool {
 	switch {
 	case p.Foretelling.Off() || !written.Foretells():
 		return true
 	case !sameButWhereabouts(written, after) || batteryClass(written.Battery) != batteryClass(after.Battery):
 		return true
-	case m != nil && approaches(m, after.Position):
+	case m != nil && after.Bound() && approaches(m, after.Position): // an ended mission has nothing ahead
 		return true
 	case p.heartbeatDue(written, before, after, now):
 		return true

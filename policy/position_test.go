@@ -110,6 +110,22 @@ func TestDronePolicy_PositionDue(t *testing.T) {
 	}
 }
 
+// F-POS-01: the cache keeps a mission that has ended, whose drone may stand near a stop for hours.
+func TestDronePolicy_EndedMissionsHaveNoStopAhead(t *testing.T) {
+	p, b := byForetelling(), northbound()
+	b.Mission.Route[0].Position = b.Drone.Position
+	after := b.Drone
+	after.SeenAt, after.LastUpdate = b.Drone.SeenAt.Add(time.Second), b.Drone.LastUpdate.Add(time.Second)
+	after.Position = b.Drone.Motion.From(b.Drone.Position, time.Second)
+	if !p.PositionDue(&b.Drone, &b.Drone, &after, b.Mission, after.SeenAt) {
+		t.Error("not due near the stop ahead")
+	}
+	b.Drone.CurrentMissionID, after.CurrentMissionID = "", ""
+	if p.PositionDue(&b.Drone, &b.Drone, &after, b.Mission, after.SeenAt) {
+		t.Error("due although the mission has ended")
+	}
+}
+
 // F-POS-01: a field that somebody adds to drones is written unless it is listed as one that later
 // reports repeat.
 func TestSameButWhereabouts_SeesEveryOtherField(t *testing.T) {
