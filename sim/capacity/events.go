@@ -375,8 +375,8 @@ func (s *shard) commit() {
 	s.urgent, s.due = nil, s.due[len(due):]
 	took := s.p.Commit.draw(s.random) + float64(n)*s.p.PerWrite
 	transacts := s.random.Float64() > math.Pow(1-s.changesMission, float64(len(urgent)))
-	if s.bumped { // the commit fails, and all its drones are read, with their missions and orders
-		took += float64(n) * (1 + 3*s.fleet.Bound) * s.p.PerRead
+	if s.bumped { // the commit fails and is divided until that drone is left, which is read with its mission and orders
+		took += s.p.Commit.draw(s.random) + s.p.Commit.draw(s.random) + (1+3*s.fleet.Bound)*s.p.PerRead
 	}
 	if s.bumped || transacts {
 		for range 4 {
@@ -411,7 +411,7 @@ func (m Model) timeCommits(f Fleet, p Platform, t *Timing) {
 		changesMission: min(1, telemetry[Kind{workTelemetry, "missions"}].Writes/w.Seconds*f.Peak/all/urgent),
 		share:          m.timesASecond("events.time", w) * f.Peak / urgent,
 	}
-	rate := w.Reports / w.Seconds / all
+	rate := m.writtenASecond(w) / all
 	bumps := w.Decisions / w.Seconds * f.Peak / all
 	var beat func()
 	beat = func() {

@@ -46,14 +46,15 @@ func (m Model) hottest(f Fleet, t Timing) []Rate {
 		}
 		return c[0].Writes + c[0].Deletes
 	}
-	// A drone's document is written by its reports, by decisions and by nothing else.
-	drone := w.Reports/w.Seconds/float64(f.Drones) + cost(workDecisions, "drones")*w.Decisions/w.Seconds/float64(f.Drones)
+	// A drone's document is written by its reports, near a stop by each, and by decisions.
+	decided := cost(workDecisions, "drones") * w.Decisions / w.Seconds / float64(f.Drones)
+	drone := m.writtenASecond(w)/float64(f.Drones) + decided
 	locks := 1 / extendEvery.Seconds()
 	if !f.Owned {
 		locks = t.Cycles * (1 + cost(workCycle, "locks"))
 	}
 	rates := []Rate{
-		rated("`drones/{id}`", drone, 1, maxDocument),
+		rated("`drones/{id}`", drone, (f.Hz+decided)/drone, maxDocument),
 		rated("`locks/statemanager:sweeper`", 1/extendEvery.Seconds(), 1, maxDocument),
 		rated("`locks/optimizer:cycle:{area}`", locks, 1, maxDocument),
 		rated("`control/{area}`", w.Decisions/float64(f.Areas)/w.Seconds, 1, maxDocument), // at most one for each decision

@@ -22,12 +22,11 @@ const (
 	dueAtOnce   = 30              // depots of one query for what is due
 	cycleEvery  = 10 * time.Second
 	searchLimit = 8 * time.Second
-	extendEvery = 5 * time.Second  // of a lock that is held, a third of its time
-	censusEvery = 15 * time.Second // of each State Manager
-	probeEvery  = 10 * time.Second // of each State Manager
-	checkEvery  = 10 * time.Second // of the followed places, by each process
-	learnEvery  = 5 * time.Minute  // of each area, by each process that runs its cycles
-	coalesce    = time.Second
+	extendEvery = 5 * time.Second       // of a lock that is held, a third of its time
+	censusEvery = 15 * time.Second      // of each State Manager
+	probeEvery  = 10 * time.Second      // of each State Manager
+	checkEvery  = 10 * time.Second      // of the followed places, by each process
+	learnEvery  = 5 * time.Minute       // of each area, by each process that runs its cycles
 	gather      = 20 * time.Millisecond // a change of status waits for others
 	commitTick  = 50 * time.Millisecond // positions that are due in one tick share a commit
 	maxBatch    = 250                   // drones of one commit
@@ -95,11 +94,10 @@ func areasOf(drones int) int { return max(1, drones/1000) }
 // Work is what a fleet does in a time: the units with which counts grow.
 type Work struct {
 	Seconds float64
-	// Reports are those that write a document, Commits their commits, and Companions the drones
-	// that share one with a drone whose version has moved.
-	Reports, Commits            float64
-	Companions, CompanionsBound float64
-	Orders, Decisions           float64
+	// Reports are all reports, Near those from near a stop ahead, which are all written, and Commits
+	// the commits of those that are written.
+	Reports, Near, Commits float64
+	Orders, Decisions      float64
 	// MoreChanges are changes of status that no mission makes.
 	MoreChanges float64
 	// Sweeps of what is due, those of everything, and the sum over the latter of idle drones, bound
@@ -120,24 +118,23 @@ type unit func(Work) float64
 
 // Units that several laws use.
 var (
-	reports    unit = func(w Work) float64 { return w.Reports }
-	commits    unit = func(w Work) float64 { return w.Commits }
-	decisions  unit = func(w Work) float64 { return w.Decisions }
-	orders     unit = func(w Work) float64 { return w.Orders }
-	companions unit = func(w Work) float64 { return w.Companions }
-	sweeps     unit = func(w Work) float64 { return w.Sweeps }
-	cycles     unit = func(w Work) float64 { return w.Cycles }
-	looks      unit = func(w Work) float64 { return w.Looks }
-	ofBound    unit = func(w Work) float64 { return w.CompanionsBound }
+	reports   unit = func(w Work) float64 { return w.Reports }
+	near      unit = func(w Work) float64 { return w.Near }
+	commits   unit = func(w Work) float64 { return w.Commits }
+	decisions unit = func(w Work) float64 { return w.Decisions }
+	orders    unit = func(w Work) float64 { return w.Orders }
+	sweeps    unit = func(w Work) float64 { return w.Sweeps }
+	cycles    unit = func(w Work) float64 { return w.Cycles }
+	looks     unit = func(w Work) float64 { return w.Looks }
 )
 
 // laws say with which units the counts of a kind grow: the structure of the model. A law without
 // a collection is that of all others.
 var laws = map[Kind][]unit{
-	{workTelemetry, "drones"}:     {reports, companions},
+	{workTelemetry, "drones"}:     {reports, near},
 	{workTelemetry, ""}:           {commits, decisions},
 	{workTelemetry, "events"}:     {decisions, orders},
-	{workTelemetry, "*"}:          {decisions, ofBound},
+	{workTelemetry, "*"}:          {decisions},
 	{workOrders, "*"}:             {orders},
 	{workDecisions, "*"}:          {decisions, orders},
 	{workOutbox, "*"}:             {decisions},
@@ -215,6 +212,7 @@ type Model struct {
 	documents map[string]float64   // bytes of a document as it is read, by collection
 	messages  map[string]float64   // bytes, by topic
 	calls     map[string]float64   // of one cycle
+	near      float64              // reports of a mission from near its stops
 	largest   int
 }
 
@@ -227,9 +225,12 @@ func (c *Count) fields() [6]*float64 {
 func Fit(samples []Sample) Model {
 	m := Model{costs: map[Kind][]Count{}, times: map[string][]float64{}, documents: map[string]float64{}, messages: map[string]float64{}, calls: map[string]float64{}}
 	var all Work
+	missions := 0.0
 	read := map[string]Count{}
 	for _, s := range samples {
 		all.Cycles += s.Work.Cycles
+		all.Near += s.Work.Near
+		missions += (s.Times["missions.startTime"] + s.Times["missions.endTime"]) / 2 // some are half flown
 		m.largest = max(m.largest, s.LargestRequest)
 		for p, c := range s.Counts {
 			m.costs[p] = make([]Count, len(lawOf(p)))
@@ -244,6 +245,7 @@ func Fit(samples []Sample) Model {
 			m.messages[topic] = max(m.messages[topic], size)
 		}
 	}
+	m.near = all.Near / max(1, missions)
 	for field := range m.times {
 		var y []float64
 		x := make([][]float64, len(timesLaw(field)))
@@ -341,13 +343,13 @@ func (m Model) day(f Fleet, t Timing) Work {
 	const seconds = 24 * 60 * 60
 	n, areas, managers := float64(f.Drones), float64(f.Areas), float64(f.Managers)
 	w := Work{Seconds: seconds, Idle: f.Idle * n, Bound: f.Bound * n, Open: f.Open * n}
-	w.Reports = n * min(f.Hz, 1/coalesce.Seconds()) * seconds
-	w.Commits = w.Reports / t.Batch
 	w.Orders = n * f.OrdersPerDroneDay
 	w.Decisions = w.Orders / f.OrdersPerMission
+	w.Reports, w.Near = n*seconds, w.Decisions*m.near       // one a second, as the samples report
+	slower := min(1, f.Hz/max(1e-9, m.writtenASecond(w)/n)) // each of fewer reports is written
+	w.Reports, w.Near = w.Reports*slower, w.Near*slower
+	w.Commits = m.writtenASecond(w) * seconds / t.Batch
 	w.MoreChanges = max(0, n*f.ChangesPerDroneDay-m.timesASecond(changes, w)*seconds)
-	w.Companions = w.Decisions * (t.Batch - 1)
-	w.CompanionsBound = w.Companions * f.Bound
 	w.Sweeps = seconds / sweepEvery.Seconds() * math.Ceil((areas+1)/dueAtOnce) // with more depots it asks more often
 	w.SweepsAll = seconds / allEvery.Seconds()
 	w.SweptIdle, w.SweptBound, w.SweptOpen, w.SweptAreas = w.SweepsAll*w.Idle, w.SweepsAll*w.Bound, w.SweepsAll*w.Open, w.SweepsAll*areas
@@ -389,6 +391,15 @@ func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 	}
 	add(workProbes, "", Count{Calls: probeReads, Reads: probeReads}.times(managers*w.Seconds/probeEvery.Seconds()))
 	return parts
+}
+
+// writtenASecond is how many reports are written.
+func (m Model) writtenASecond(w Work) (n float64) {
+	at := Kind{workTelemetry, "drones"}
+	for k, cost := range m.costs[at] {
+		n += cost.Writes * lawOf(at)[k](w) / w.Seconds
+	}
+	return n
 }
 
 // PubSub is what a day counts at Pub/Sub, published and delivered.

@@ -30,12 +30,12 @@ import (
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
-// Trial is a fleet to fly in simulated time: every drone reports once a second.
+// Trial is a fleet to fly in simulated time: every drone reports once a second, and is written as by default.
 type Trial struct {
 	Areas, Drones     int // of all areas
 	Duration          time.Duration
 	OrdersPerDroneDay float64
-	Batch             int // drones that share a commit
+	Batch             int // drones whose reports come together
 	Iterations        int // steps of each search
 	Seed              uint64
 }
@@ -100,7 +100,8 @@ type trial struct {
 // flyer is a simulated drone and the commands on their way to it.
 type flyer struct {
 	fleetsim.Drone
-	bound    bool // it says so
+	bound    bool              // it says so
+	route    []domain.Waypoint // of the mission that it was sent
 	commands []domain.Command
 }
 
@@ -147,7 +148,7 @@ func (t *trial) fly(ctx context.Context, client *firestore.Client) error {
 		return err
 	}
 	t.store = firestoretx.New(client, firestoretx.Config{
-		Now: t.clock.Now, PlanUnregistered: true,
+		Now: t.clock.Now, PlanUnregistered: true, Foretelling: policy.DefaultForetelling(),
 		Owed:      func(_ context.Context, m domain.Mission) { t.owed = append(t.owed, m) },
 		Delivered: func(context.Context, domain.Order) { t.open-- },
 	})
@@ -180,15 +181,21 @@ func (t *trial) fly(ctx context.Context, client *firestore.Client) error {
 	for _, id := range t.depots {
 		memories[id] = runner.NewMemory()
 	}
-	if err := t.report(ctx); err != nil { // a drone's first report makes it idle; it does not count towards the day
-		return err
+	// A drone's first report makes it idle; it does not count towards the day. They begin one after the other: so
+	// their heartbeats come.
+	beat := int(policy.DefaultForetelling().Heartbeat.Seconds())
+	for phase := range beat {
+		t.clock.Advance(time.Second)
+		if err := t.report(ctx, func(i int) bool { return i%beat <= phase }); err != nil {
+			return err
+		}
 	}
 	defer t.followPlaces(ctx)()
 	t.work, t.tally.counts, t.tally.times, t.tally.documents = Work{}, map[Kind]Count{}, map[string]float64{}, map[string]float64{}
 	next := t.clock.Now().Add(source.Pause())
 	for second := 1; second <= int(t.Duration.Seconds()); second++ {
 		t.clock.Advance(time.Second)
-		if err := t.report(ctx); err != nil {
+		if err := t.report(ctx, func(int) bool { return true }); err != nil {
 			return err
 		}
 		for ; !next.After(t.clock.Now()); next = next.Add(source.Pause()) {
@@ -242,25 +249,31 @@ func (t *trial) world() (*fleetsim.World, error) {
 	return fleetsim.NewWorld(cfg)
 }
 
-// report has every drone report, and commits as the shards of a State Manager do: what is urgent
-// at once, positions together.
-func (t *trial) report(ctx context.Context) error {
+// report has drones report, and commits as the shards of a State Manager do: what is urgent at
+// once, positions together.
+func (t *trial) report(ctx context.Context, reports func(i int) bool) error {
 	ctx = meter.WithOperation(ctx, workTelemetry)
 	now := t.clock.Now()
 	moves := make([][]domain.Telemetry, len(t.shards))
 	idle, bound := 0, 0
 	for i := range t.drones {
+		if !reports(i) {
+			continue
+		}
 		d := &t.drones[i]
 		d.Drone = d.After(time.Second)
 		for _, c := range d.commands {
 			d.Drone, _ = d.Obey(c, now)
+			d.route = c.Mission.Route
 		}
 		d.commands = nil
 		var report domain.Telemetry
 		d.Drone, report = d.Report(now)
 		if d.bound = report.MissionID != ""; d.bound {
 			bound++
+			t.work.Near += d.near(report)
 		}
+		t.work.Reports++
 		if report.Status == domain.DroneIdle {
 			idle++
 		}
@@ -271,28 +284,50 @@ func (t *trial) report(ctx context.Context) error {
 		}
 		shard := i % len(t.shards)
 		if t.shards[shard].Urgent(report) {
-			if err := failed(t.shards[shard].Apply(ctx, []domain.Telemetry{report})); err != nil {
+			if err := t.apply(ctx, shard, []domain.Telemetry{report}); err != nil {
 				return err
 			}
-			t.work.Commits++
 			continue
 		}
 		moves[shard] = append(moves[shard], report)
 	}
 	for i, reports := range moves {
 		for some := range slices.Chunk(reports, t.Batch) {
-			if err := failed(t.shards[i].Apply(ctx, some)); err != nil {
+			if err := t.apply(ctx, i, some); err != nil {
 				return err
 			}
-			t.work.Commits++
 		}
 	}
-	t.work.Reports += float64(len(t.drones))
 	t.work.Idle, t.work.Bound, t.work.Open = float64(idle), float64(bound), float64(t.open)
 	t.work.idle += float64(idle)
 	t.work.bound += float64(bound)
 	t.work.open += float64(t.open)
 	return nil
+}
+
+// apply applies reports, and counts a commit if any was written.
+func (t *trial) apply(ctx context.Context, shard int, reports []domain.Telemetry) error {
+	before := t.tally.calls(workTelemetry)
+	err := failed(t.shards[shard].Apply(ctx, reports))
+	if t.tally.calls(workTelemetry) > before {
+		t.work.Commits++
+	}
+	return err
+}
+
+// near is 1 if a drone reports from near a stop that it has ahead.
+func (d *flyer) near(report domain.Telemetry) float64 {
+	const metres = 500
+	done := 0
+	if report.CompletedStops != nil {
+		done = *report.CompletedStops
+	}
+	for _, stop := range d.route[min(done, len(d.route)):] {
+		if !stop.Duty() && stop.Position.DistanceMetres(report.Position) <= metres {
+			return 1
+		}
+	}
+	return 0
 }
 
 // failed are the failures of reports. A rejection is an answer.
@@ -401,7 +436,6 @@ func (t *trial) publish(_ context.Context, decisions []domain.Decision) []error 
 func (t *trial) decide(ctx context.Context) error {
 	for _, d := range t.decided {
 		t.work.Decisions++
-		t.work.Companions += float64(min(t.Batch, (t.Drones+shards-1)/shards) - 1)
 		if _, err := t.store.AssignMission(meter.WithOperation(ctx, workDecisions), d, policy.Delivery{MessageID: string(d.ID)}); err != nil {
 			return err
 		}
@@ -462,7 +496,6 @@ func (t *trial) sample() Sample {
 	w.Seconds = seconds
 	w.Idle, w.Bound, w.Open = w.idle/seconds, w.bound/seconds, w.open/seconds
 	w.Checks = t.tally.counts[Kind{workPlaces, ""}].Calls
-	w.CompanionsBound = w.Companions * w.Bound / float64(t.Drones)
 	s := Sample{Trial: t.Trial, Work: *w, Counts: maps.Clone(t.tally.counts), Times: maps.Clone(t.tally.times), PubSub: map[string]float64{}, LargestRequest: t.tally.largest, Hottest: map[string]float64{}}
 	for topic, sizes := range t.sizes {
 		for _, size := range sizes {

@@ -63,6 +63,13 @@ func (t *Tally) add(work, collection string, c Count) {
 	t.counts[at] = t.counts[at].plus(c)
 }
 
+// calls is how many calls a work has made.
+func (t *Tally) calls(work string) float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counts[Kind{work, ""}].Calls
+}
+
 // called counts a call and its request. The bytes of a write are those of its collection.
 func (t *Tally) called(work string, req proto.Message) {
 	size := proto.Size(req)
