@@ -39,7 +39,7 @@ type warehouse struct {
 func newWarehouse(t *testing.T) *warehouse {
 	t.Helper()
 	if !storeserver.HasPostgres() {
-		t.Skip("PostgreSQL is not installed; the queries of docs/history.md are not run")
+		t.Skip("PostgreSQL is not installed, so the queries of docs/history.md cannot run")
 	}
 	conn, err := pgx.Connect(t.Context(), storeserver.Postgres(t, "fsync=off").URL)
 	if err != nil {
@@ -107,7 +107,7 @@ func (w *warehouse) answer(query string) (rows []string) {
 func TestHistory_QueriesAnswer(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("node is not installed; there are no rows of reports")
+		t.Skip("node is not installed, so reports cannot be decoded for the queries")
 	}
 	w := newWarehouse(t)
 	w.do(`SET timezone = 'UTC'`)

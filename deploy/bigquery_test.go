@@ -268,7 +268,7 @@ func changed(t testing.TB, m protoreflect.MessageDescriptor, change func(*descri
 func TestHistory_ReadsReportsInBothForms(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("node is not installed; the function of BigQuery is not run")
+		t.Skip("node is not installed, so the function that decodes reports cannot run")
 	}
 	stops, health, flown := 2, 87.5, int64(123456)
 	at := time.Date(2026, 11, 24, 14, 0, 0, 250e6, time.UTC)

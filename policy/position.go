@@ -102,7 +102,7 @@ func (p DronePolicy) PositionDue(written, before, after *domain.Drone, m *domain
 		return true
 	case !sameButWhereabouts(written, after) || batteryClass(written.Battery) != batteryClass(after.Battery):
 		return true
-	case m != nil && after.Bound() && approaches(m, after.Position): // an ended mission has nothing ahead
+	case m != nil && after.Bound() && Approaches(m, after.Position): // an ended mission has nothing ahead
 		return true
 	case p.heartbeatDue(written, before, after, now):
 		return true
@@ -119,9 +119,9 @@ func (p DronePolicy) heartbeatDue(written, before, after *domain.Drone, now time
 	return newer >= beat-interval/2 || now.Sub(written.SeenAt) >= p.Foretelling.Longest() && newer >= beat/4
 }
 
-// approaches reports whether the drone is near a stop that the mission has ahead. A stop that it
+// Approaches reports whether a drone is within 500 m of a stop that its mission has ahead. A stop that it
 // has reached can prove nothing more. At one where it charges or waits it stays.
-func approaches(m *domain.Mission, at domain.Position) bool {
+func Approaches(m *domain.Mission, at domain.Position) bool {
 	ahead := func(route []domain.Waypoint) bool {
 		for i := min(m.ReachedStops, len(route)); i < len(route); i++ {
 			if !route[i].Duty() && route[i].Position.DistanceMetres(at) <= nearStop {

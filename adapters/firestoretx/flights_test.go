@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
@@ -73,8 +74,9 @@ func TestStore_SnapshotHasDronesOnTheirWayHome(t *testing.T) {
 	}
 }
 
-// Drones in flight cost two RPCs, and a read for each drone, mission and order.
-func TestStore_SnapshotCostsTwoRPCsForFlights(t *testing.T) {
+// meteredFleet is a fleet with a depot whose calls are counted.
+func meteredFleet(t *testing.T) (*fleet, *connect.Clients) {
+	t.Helper()
 	clients := emutest.Clients(t)
 	f := &fleet{client: clients.Firestore, now: time.Now().UTC()}
 	f.noteOffers()
@@ -82,12 +84,15 @@ func TestStore_SnapshotCostsTwoRPCsForFlights(t *testing.T) {
 	if err := f.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
+	return f, clients
+}
+
+// Drones in flight cost two RPCs, and a read for each drone, mission and order.
+func TestStore_SnapshotCostsTwoRPCsForFlights(t *testing.T) {
+	f, clients := meteredFleet(t)
 	f.inFlight(t, "O1", "O2")
 	cost := func(req firestoretx.SnapshotRequest) meter.Firestore {
-		before := clients.Meter.FirestoreTotals()
-		f.snapshot(t, req)
-		after := clients.Meter.FirestoreTotals()
-		return meter.Firestore{RPCs: after.RPCs - before.RPCs, Reads: after.Reads - before.Reads}
+		return spent(clients.Meter.FirestoreTotals, func() { f.snapshot(t, req) })
 	}
 	idleOnly := wanted
 	idleOnly.Flights = false
@@ -193,13 +198,7 @@ func TestStore_RemembersFlightsAsTheyAre(t *testing.T) {
 // F-CYC-01: a cycle reads a mission in flight and its orders once for each of their changes. The
 // comparison of the test above notices an order that is changed without its drone.
 func TestStore_ReadsFlightsOnceForEachChange(t *testing.T) {
-	clients := emutest.Clients(t)
-	f := &fleet{client: clients.Firestore, now: time.Now().UTC()}
-	f.noteOffers()
-	emutest.IssueFences(t, f.client, "000000000000001", "")
-	if err := f.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	f, clients := meteredFleet(t)
 	mission := f.inFlight(t, "O1")
 	req := wanted
 	req.Known = &firestoretx.FlightCache{}

@@ -235,7 +235,7 @@ func (x *trial) judgeFlights() {
 }
 
 // differentFlights compares the flights of a snapshot that remembers missions with those of one that
-// reads them at the same time. What the outbox notes is no part of a plan.
+// reads them at the same time. Plans do not depend on what the outbox notes.
 func differentFlights(ctx context.Context, store *firestoretx.Store, req firestoretx.SnapshotRequest) (string, error) {
 	known, err := store.Snapshot(ctx, req)
 	if err != nil {

@@ -115,11 +115,11 @@ func (w *Sweeper) know(depots []domain.Depot, now time.Time) (areas []domain.Dep
 }
 
 // All sweeps everything, whatever dueAt says, and corrects dueAt where it is missing, too late or of
-// another area: other tools and earlier versions do not write it. mended counts these documents.
+// another area: other tools and earlier versions do not write it. corrected counts these documents.
 //
 // Cost: 6 RPCs, and 2 for every 300 documents; a read for each open order and idle drone, and 2 for
 // each bound drone and each ACTIVE mission.
-func (w *Sweeper) All(ctx context.Context, holds func() bool) (_ SweepResult, mended int, _ error) {
+func (w *Sweeper) All(ctx context.Context, holds func() bool) (_ SweepResult, corrected int, _ error) {
 	s := w.store
 	p := s.newPass(ctx, holds, nil)
 	var err error
@@ -145,7 +145,7 @@ func (w *Sweeper) All(ctx context.Context, holds func() bool) (_ SweepResult, me
 	maps.Copy(w.areas, p.areas)
 	w.mu.Unlock()
 	result, err := p.end()
-	return result, p.mended, err
+	return result, p.corrected, err
 }
 
 // inOrder are the documents whose field equals value, by id.
@@ -162,11 +162,11 @@ type pass struct {
 	today  func() ([]domain.Depot, error)
 	slots  chan struct{} // for transactions
 
-	mu     sync.Mutex
-	result SweepResult
-	mended int
-	areas  map[domain.DepotID]bool // of the documents
-	errs   []error
+	mu        sync.Mutex
+	result    SweepResult
+	corrected int
+	areas     map[domain.DepotID]bool // of the documents
+	errs      []error
 }
 
 func (s *Store) newPass(ctx context.Context, holds func() bool, depots []domain.Depot) *pass {
@@ -342,7 +342,7 @@ func (p *pass) found(area domain.DepotID, wrong bool) {
 	defer p.mu.Unlock()
 	p.areas[area] = true
 	if wrong {
-		p.mended++
+		p.corrected++
 	}
 }
 

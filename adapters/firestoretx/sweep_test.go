@@ -127,8 +127,8 @@ func TestSweeper_CorrectsDueAt(t *testing.T) {
 	}
 	w := f.NewSweeper()
 	for i, want := range []int{3, 0} {
-		if result, mended, err := w.All(t.Context(), nil); err != nil || mended != want || result != (firestoretx.SweepResult{}) {
-			t.Errorf("sweep %d: %d documents corrected, want %d; %+v, %v", i, mended, want, result, err)
+		if result, corrected, err := w.All(t.Context(), nil); err != nil || corrected != want || result != (firestoretx.SweepResult{}) {
+			t.Errorf("sweep %d: %d documents corrected, want %d; %+v, %v", i, corrected, want, result, err)
 		}
 	}
 	f.now = f.later().Add(24 * time.Hour)

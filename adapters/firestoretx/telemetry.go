@@ -29,8 +29,9 @@ func (s *Store) NewTelemetryApplier() *TelemetryApplier {
 
 // Apply folds reports into their drones, in the order of their timestamps. It returns one error per
 // report, in the order of reports: nil when its effect is committed or not due, a
-// *policy.Rejection when it changes nothing, otherwise the failure. A failure of one drone's document does not affect the
-// others. Only the server's clock decides whether a report is too far ahead.
+// *policy.Rejection when it changes nothing, otherwise the failure. A failure of one drone's
+// document does not affect the others. Only the server's clock decides whether a report is too far
+// ahead.
 //
 // Each phase takes verdicts and returns new ones; none changes its input.
 //

@@ -156,17 +156,17 @@ func (m *Manager) sweepAll(ctx context.Context) {
 
 // sweepAllOnce sweeps everything, and returns when to do so again.
 func (m *Manager) sweepAllOnce(ctx context.Context) (next time.Duration) {
-	result, mended, err := m.term.sweeper.All(ctx, m.clockHolds)
+	result, corrected, err := m.term.sweeper.All(ctx, m.clockHolds)
 	m.logSwept(ctx, result)
-	m.Meter.DueCorrected.Add(int64(mended))
+	m.Meter.DueCorrected.Add(int64(corrected))
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
 			m.Log.WarnContext(ctx, "sweep of everything failed; another one follows", slog.Any("err", err))
 		}
 		return sweepAllAgain
-	case mended > 0:
-		m.Log.InfoContext(ctx, "documents corrected whose dueAt was missing or wrong", slog.Int("documents", mended))
+	case corrected > 0:
+		m.Log.InfoContext(ctx, "documents corrected whose dueAt was missing or wrong", slog.Int("documents", corrected))
 		return sweepAllAgain
 	}
 	return sweepAllEvery

@@ -147,7 +147,7 @@ func (r *rampRate) UnmarshalText(text []byte) error {
 	}
 	rate, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || !(rate >= 1 && rate <= 1e6) {
-		return fmt.Errorf("%q is no number of writes a second; give 1 to 1000000, or off", text)
+		return fmt.Errorf("%q is not a number of writes a second; give 1 to 1000000, or off", text)
 	}
 	*r = rampRate(rate)
 	return nil

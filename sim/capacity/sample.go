@@ -317,15 +317,12 @@ func (t *trial) apply(ctx context.Context, shard int, reports []domain.Telemetry
 
 // near is 1 if a drone reports from near a stop that it has ahead.
 func (d *flyer) near(report domain.Telemetry) float64 {
-	const metres = 500
-	done := 0
+	m := domain.Mission{Route: d.route}
 	if report.CompletedStops != nil {
-		done = *report.CompletedStops
+		m.ReachedStops = *report.CompletedStops
 	}
-	for _, stop := range d.route[min(done, len(d.route)):] {
-		if !stop.Duty() && stop.Position.DistanceMetres(report.Position) <= metres {
-			return 1
-		}
+	if policy.Approaches(&m, report.Position) {
+		return 1
 	}
 	return 0
 }
@@ -415,9 +412,9 @@ func (t *trial) sweepAll(ctx context.Context) error {
 	t.work.SweptBound += t.work.Bound
 	t.work.SweptOpen += t.work.Open
 	t.work.SweptAreas += float64(t.Areas)
-	_, mended, err := t.sweeper.All(ctx, nil)
-	if mended > 0 {
-		err = errors.Join(err, fmt.Errorf("dueAt of %d documents was wrong", mended))
+	_, corrected, err := t.sweeper.All(ctx, nil)
+	if corrected > 0 {
+		err = errors.Join(err, fmt.Errorf("dueAt of %d documents was wrong", corrected))
 	}
 	return err
 }
