@@ -80,7 +80,7 @@ func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*gua
 	t.Helper()
 	g := &guarded{key: identitytest.EC(t, "k1"), log: new(log)}
 	g.issuer = identitytest.Start(t, g.key)
-	logger := slog.New(slog.NewTextHandler(io.MultiWriter(g.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	logger := slog.New(slog.NewTextHandler(io.MultiWriter(g.log, emutest.Output(t)), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var viewer, auditor, operator, requester identity.Grant
 	for grant, text := range map[*identity.Grant]string{&viewer: "groups=watch", &auditor: "groups=audit", &operator: "email=ann@example.org", &requester: "groups=wards"} {
 		if err := grant.UnmarshalText([]byte(text)); err != nil {

@@ -24,7 +24,7 @@ import (
 func newOpen(t *testing.T, access httpapi.Access) *guarded {
 	t.Helper()
 	g := &guarded{log: new(log), access: access}
-	logger := slog.New(slog.NewTextHandler(io.MultiWriter(g.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	logger := slog.New(slog.NewTextHandler(io.MultiWriter(g.log, emutest.Output(t)), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	g.served = serveWithLocks(t, emutest.Hosts(t), g.lockStore, access, logger)
 	return g
 }

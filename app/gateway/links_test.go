@@ -41,13 +41,15 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	following := make(chan struct{})
-	go func() {
+	var running sync.WaitGroup
+	running.Go(func() {
 		_ = pubsubio.FollowLinks(t.Context(), b.clients.PubSub, "test", emutest.Log(t), func() { close(following) }, func(s domain.LinkState) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.said = append(b.said, s)
 		})
-	}()
+	})
+	t.Cleanup(running.Wait)
 	<-following
 	return b
 }
@@ -56,7 +58,9 @@ func newBench(t *testing.T) *bench {
 func (b *bench) core() *gateway.Gateway {
 	publisher := pubsubio.NewPublisher(b.clients.PubSub)
 	b.t.Cleanup(publisher.Stop)
-	return gateway.New(publisher, firestoretx.New(b.clients.Firestore, firestoretx.Config{}), b.clock, gateway.Config{}, emutest.Log(b.t))
+	g := gateway.New(publisher, firestoretx.New(b.clients.Firestore, firestoretx.Config{}), b.clock, gateway.Config{}, emutest.Log(b.t))
+	b.t.Cleanup(g.Rest)
+	return g
 }
 
 // gateway starts a gateway.
@@ -64,7 +68,9 @@ func (b *bench) gateway() *gateway.Gateway {
 	b.t.Helper()
 	g := b.core()
 	ready := make(chan struct{})
-	go g.Run(b.t.Context(), b.clients.PubSub, uuid.NewString(), func() { close(ready) })
+	var running sync.WaitGroup
+	running.Go(func() { g.Run(b.t.Context(), b.clients.PubSub, uuid.NewString(), func() { close(ready) }) })
+	b.t.Cleanup(running.Wait)
 	<-ready
 	return g
 }
@@ -154,6 +160,12 @@ func TestGateway_SaysWhichDronesAreLost(t *testing.T) {
 	<-leaves.Ended()
 	b.await("RETURNS", domain.LinkOpened, domain.LinkOpened)
 	b.await("LOST", domain.LinkOpened)
+	emutest.Eventually(t, "the first gateway hears of the return", func() error {
+		if here.Misses("RETURNS") {
+			return errors.New("it waits for the drone")
+		}
+		return nil
+	})
 	b.clock.Advance(4 * time.Second)
 	b.await("LOST", domain.LinkOpened)
 	b.clock.Advance(time.Second)

@@ -3,9 +3,11 @@ package emutest
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,9 +83,33 @@ func IssueFences(t testing.TB, client *firestore.Client, highest string, depots 
 	}
 }
 
-// Log sends log lines to the test's output.
+// Log sends log lines to the test's output until the test ends. A goroutine that still ends then,
+// such as a client's, would panic with the line.
 func Log(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return slog.New(slog.NewTextHandler(Output(t), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// Output is the test's output until the test ends, and nothing afterwards.
+func Output(t testing.TB) io.Writer {
+	o := &output{to: t.Output()}
+	t.Cleanup(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.to = io.Discard
+	})
+	return o
+}
+
+type output struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.to.Write(p)
 }
 
 // patience is far longer than any successful wait. The official Pub/Sub emulator
