@@ -47,6 +47,15 @@ func (r *Runner) NewMemory() *Memory {
 	return memory
 }
 
+// continues reports whether the memory is of the area's cycle before the one with this fence: no other
+// process can have run one in between. From now on the memory is of this cycle.
+func (m *Memory) continues(fence lock.Fence) bool {
+	n, err := lock.ParseFence(string(fence))
+	was := m.fence
+	m.fence = n
+	return err == nil && was > 0 && n-was <= 1 // the lock was kept, or nobody else had it
+}
+
 // planRefused logs a plan that the checker refused, with its problem, for
 // debugging.
 func (r *Runner) planRefused(p solver.Problem, broken error) {
@@ -137,6 +146,7 @@ func (r *Runner) cycle(ctx context.Context, h *lock.Handle, began time.Time, dep
 		ID: domain.CycleID(r.newID()), DepotID: depot, Fence: string(h.Fence()), Holder: r.cfg.Holder,
 		StartedAt: r.clock.Now(),
 	}
+	remembered := memory.continues(h.Fence())
 	err := r.planAndPublish(ctx, h.Context(), &cycle, memory)
 	if err != nil {
 		outcome, why := outcomeOf(err, h.Context())
@@ -153,6 +163,9 @@ func (r *Runner) cycle(ctx context.Context, h *lock.Handle, began time.Time, dep
 	case domain.CycleAborted: // neither run nor failed
 	case domain.CyclePublishing, domain.CyclePublished, domain.CycleEmpty:
 		r.meter.Cycles.Ended(meter.CycleRun)
+		if remembered {
+			r.meter.Cycles.Remembered.Inc()
+		}
 		r.meter.Cycles.Took.Record(time.Since(began))
 	}
 	r.record(ctx, cycle, memory)

@@ -530,3 +530,24 @@ func TestRunner_CountsOrdersThatNoDepotServes(t *testing.T) {
 		}
 	}
 }
+
+// F-OWN-02: a cycle counts as remembered if this process ran the area's cycle before.
+func TestRunner_CountsCyclesThatRememberTheOneBefore(t *testing.T) {
+	b := newBench(t)
+	one, other := b.runner(t, b.store, 15*time.Second), b.runner(t, b.store, 15*time.Second)
+	ones, others := one.NewMemory(), other.NewMemory()
+	for i, step := range []struct {
+		runner *dispatch.Runner
+		memory *dispatch.Memory
+		want   int64
+	}{
+		{one, ones, 0}, {one, ones, 1}, {one, ones, 2}, {other, others, 2}, {one, ones, 2}, {one, ones, 3}, {one, nil, 3},
+	} {
+		if _, err := step.runner.Once(t.Context(), depot.ID, step.memory); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.clients.Meter.Cycles.Remembered.Value(); got != step.want {
+			t.Errorf("cycle %d: %d are counted, want %d", i+1, got, step.want)
+		}
+	}
+}

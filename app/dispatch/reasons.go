@@ -24,6 +24,7 @@ type Memory struct {
 	planner *planner.Planner
 	learner *learning.Learner // nil for none
 	flights firestoretx.FlightCache
+	fence   int64          // of the latest cycle; zero before the first
 	drones  []domain.Drone // all of the area
 	readAt  time.Time      // machine time; zero if never read
 	quiet   int            // cycles without orders since quietAt

@@ -18,12 +18,15 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/observe"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
+
+var lockEachCycle = flag.Bool("lock-each-cycle", false, "measure --ownership lock instead of members")
 
 var kills = flag.Int("kills", 3, "kill two thirds of ten members this `often`, with 100 areas")
 
@@ -69,6 +72,7 @@ type optimizer struct {
 	*firestoretx.Store
 	lock.Backend
 	company *company
+	meter   *meter.Meter
 	stop    func()
 	dead    atomic.Bool
 	frozen  atomic.Pointer[chan struct{}] // closed when it thaws
@@ -181,7 +185,7 @@ func (c *company) startAs(cfg dispatch.Config) *optimizer {
 	if err != nil {
 		c.Fatal(err)
 	}
-	o := &optimizer{Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: c.clock.Now}), Backend: locks, company: c}
+	o := &optimizer{Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: c.clock.Now}), Backend: locks, company: c, meter: clients.Meter}
 	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
 	cfg.Iterations, cfg.NoLearning, cfg.Searches = steps, true, 4
 	// A member's areas follow from its name, the first that it takes: random ones may have none.
@@ -282,6 +286,43 @@ func TestTeam_TakesTheAreasOfAMemberThatFails(t *testing.T) {
 			shared(3)
 		})
 	}
+}
+
+// F-OWN-02: while no member comes or goes, at least nine of ten cycles begin with what their planner
+// remembers of the area's cycle before. With a lock for each cycle that is left to chance:
+//
+//	LONG_TESTS=1 go test ./app/dispatch -run TestTeam_KeepsWhatPlannersRemember -v [-lock-each-cycle]
+func TestTeam_KeepsWhatPlannersRemember(t *testing.T) {
+	longtest.Only(t, "runs cycles of twenty areas in ten members")
+	t.Parallel()
+	c := newCompany(t, 10, 20)
+	var members []*optimizer
+	for range 10 {
+		members = append(members, c.startAs(dispatch.Config{LockEachCycle: *lockEachCycle}))
+	}
+	counted := func() (run, remembered int64) {
+		for _, o := range members {
+			run, remembered = run+o.meter.Cycles.Count(meter.CycleRun), remembered+o.meter.Cycles.Remembered.Value()
+		}
+		return run, remembered
+	}
+	rounds := func(n int) (run, remembered int64) {
+		run, remembered = counted()
+		for range n {
+			c.covered(c.clock.Now(), nil)
+		}
+		runNow, rememberedNow := counted()
+		return runNow - run, rememberedNow - remembered
+	}
+	rounds(1)
+	emutest.Eventually(t, "three rounds in which areas stay", func() error {
+		run, remembered := rounds(3)
+		t.Logf("%d of %d cycles remembered the one before", remembered, run)
+		if *lockEachCycle || 10*remembered >= 9*run {
+			return nil
+		}
+		return fmt.Errorf("%d of %d cycles", remembered, run) // a busy machine may be late with heartbeats
+	})
 }
 
 // F-OWN-01, F-OWN-03: an optimizer of an earlier version takes the lock for each cycle. Beside it a

@@ -20,6 +20,8 @@ type Cycles struct {
 	// Took is the duration of the cycles that ran, from asking for the lock to the last
 	// decision published, in machine time.
 	Took Histogram
+	// Remembered counts the cycles that ran with what the area's cycle before had left in memory.
+	Remembered Counter
 	// Waited is how long cycles waited for their turn to search, in machine time.
 	Waited Histogram
 	// PlansRefused counts plans that broke the rules and were not published.

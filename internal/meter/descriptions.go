@@ -51,6 +51,8 @@ var (
 		"Transactions retried and commits refused because another writer was faster.", "operation")
 	cyclesTotal = describe("cycles_total", counter,
 		"Solve cycles, by outcome (run, skipped because another process owns the area or held its lock, failed, clock_wrong: no lock taken because the clock of this process is wrong).", "outcome")
+	cyclesRememberedTotal = describe("cycles_remembered_total", counter,
+		"Cycles that ran with what their planner remembered of the area's cycle before. Other cycles began anew: they were the area's first in this process, or another process had run cycles in between.")
 	plansRefusedTotal = describe("plans_refused_total", counter,
 		"Plans that violated the rules and were not published.")
 	amendmentsTotal = describe("amendments_published_total", counter,

@@ -125,6 +125,7 @@ func (m *Meter) collectCycles(c collector) {
 	for _, outcome := range []string{CycleRun, CycleSkipped, CycleFailed, CycleClockWrong} {
 		c.count(cyclesTotal, m.Cycles.Count(outcome), outcome)
 	}
+	c.count(cyclesRememberedTotal, m.Cycles.Remembered.Value())
 	c.count(plansRefusedTotal, m.Cycles.PlansRefused.Value())
 	c.count(amendmentsTotal, m.Cycles.Amended.Value())
 	c.count(exchangedTotal, m.Cycles.Exchanged.Value())
