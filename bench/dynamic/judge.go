@@ -21,26 +21,28 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
 // judgeFlags are the flags of judged runs.
 type judgeFlags struct {
-	Set        string        `help:"Judge the planner beside its rivals on the cities and seeds of this set: tuning or judging. Planning rules must never be tuned on the judging set." enum:",tuning,judging" default:""`
-	Cities     []string      `help:"With --set: only these cities of the set." placeholder:"NAME,..."`
-	Runs       int           `help:"With --set: seeds for each city and load." default:"10" check:"min 1 max 100000"`
-	Load       []float64     `help:"With --set: loads in turn, as shares of the city's capacity, instead of --orders-per-minute. The capacity is measured first: what the fleet delivers a minute when orders never run out." placeholder:"SHARE,..."`
-	Judged     string        `help:"With --set: what is compared with the others: planner, or idle only, which never changes missions under way." enum:"planner,idle only" default:"planner"`
-	Rivals     []string      `help:"With --set: only these rivals." placeholder:"NAME,..."`
-	Shock      int           `help:"With --set: a mass casualty after an hour, of about this many orders from one hospital within five minutes." default:"0" check:"min 0 max 10000"`
-	Failures   float64       `help:"With --set: drones of the fleet that fall out, for each hour." default:"0" check:"min 0 max 3600"`
-	FailedFor  time.Duration `help:"With --failures: how long a drone is out of order; 0 means for good." default:"0s" check:"min 0s"`
-	Slots      int           `help:"With --set: how many drones can charge at once at each depot; 0 means all." default:"0" check:"min 0 max 100000"`
-	Pace       float64       `help:"With --set: how fast drones fly, as a share of the speed that plans assume. The rival learned is a planner that knows it." default:"1" check:"over 0 max 2"`
-	BoundSteps int           `help:"With --set: steps of the clairvoyant search." default:"3000" check:"min 1"`
-	Parallel   int           `help:"With --set: runs at a time; 0 means one for each core. It does not change the result." default:"0" check:"min 0 max 1000"`
-	Format     string        `help:"With --set: ${enum}. CSV has one row for each run." enum:"text,csv,json" default:"text"`
+	Set           string        `help:"Judge the planner beside its rivals on the cities and seeds of this set: tuning or judging. Planning rules must never be tuned on the judging set." enum:",tuning,judging" default:""`
+	Cities        []string      `help:"With --set: only these cities of the set." placeholder:"NAME,..."`
+	Runs          int           `help:"With --set: seeds for each city and load." default:"10" check:"min 1 max 100000"`
+	Load          []float64     `help:"With --set: loads in turn, as shares of the city's capacity, instead of --orders-per-minute. The capacity is measured first: what the fleet delivers a minute when orders never run out." placeholder:"SHARE,..."`
+	Judged        string        `help:"With --set: what is compared with the others: planner, or idle only, which never changes missions under way." enum:"planner,idle only" default:"planner"`
+	Rivals        []string      `help:"With --set: only these rivals." placeholder:"NAME,..."`
+	Shock         int           `help:"With --set: a mass casualty after an hour, of about this many orders from one hospital within five minutes." default:"0" check:"min 0 max 10000"`
+	Failures      float64       `help:"With --set: drones of the fleet that fall out, for each hour." default:"0" check:"min 0 max 3600"`
+	FailedFor     time.Duration `help:"With --failures: how long a drone is out of order; 0 means for good." default:"0s" check:"min 0s"`
+	Slots         int           `help:"With --set: how many drones can charge at once at each depot; 0 means all." default:"0" check:"min 0 max 100000"`
+	Pace          float64       `help:"With --set: how fast drones fly, as a share of the speed that plans assume. The rival learned is a planner that knows it." default:"1" check:"over 0 max 2"`
+	PositionError float64       `help:"With --set: how many metres a drone may be from where cycles foretell it, as the flag of statemanager serve; 0 shows them every report." default:"0" check:"min 0 max 1000"`
+	BoundSteps    int           `help:"With --set: steps of the clairvoyant search." default:"3000" check:"min 1"`
+	Parallel      int           `help:"With --set: runs at a time; 0 means one for each core. It does not change the result." default:"0" check:"min 0 max 1000"`
+	Format        string        `help:"With --set: ${enum}. CSV has one row for each run." enum:"text,csv,json" default:"text"`
 }
 
 // check refuses what judged runs cannot use.
@@ -206,6 +208,10 @@ func (c *command) day(in cell, seed uint64) plannersim.Scenario {
 		Duration: c.Simulated + drain, Quiet: drain, Drones: c.Drones, PerMinute: in.perMinute, Burst: c.Burst, Away: c.Away, Seed: seed,
 		World: in.city.world, AreaRadius: in.city.areaRadius, Pace: c.Pace, Slots: c.Slots, Failures: plannersim.Failures{PerHour: c.judgeFlags.Failures, Lasts: c.FailedFor},
 	}
+	if c.PositionError > 0 {
+		s.Foretelling = policy.DefaultForetelling()
+		s.Foretelling.ErrorMetres = c.PositionError
+	}
 	if c.Shock > 0 {
 		s.Shocks = []plannersim.Shock{{At: shockAt, Lasts: shockLasts, Orders: c.Shock}}
 	}
@@ -265,6 +271,7 @@ func (c *command) capacity(ctx context.Context, town city) (float64, error) {
 	err := c.inParallel(ctx, 2, func(ctx context.Context, i int) error {
 		day := c.day(cell{city: town, perMinute: saturation * float64(c.Drones)}, capacitySeed)
 		day.Duration, day.Quiet, day.Shocks, day.Failures = saturated/time.Duration(i+1), 0, nil, plannersim.Failures{}
+		day.Foretelling = policy.Foretelling{} // the same orders, however positions are written
 		cfg := planner.Config{Options: solver.Options{Iterations: c.Iterations}, Params: service, Immediate: true}
 		r, err := plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
 		delivered[i] = r.Delivered

@@ -32,16 +32,24 @@ type Amendments struct {
 func (r *replay) report(t *trackedDrone) error {
 	from := t.known.Position
 	drone, report := t.drone.Report(r.now)
+	r.reported++
 	t.drone = drone
 	r.lowest = min(r.lowest, report.Battery)
 	r.flownKm += from.DistanceMetres(report.Position) / 1000
 	if report.Status != domain.DroneIdle {
 		r.busy += time.Second
 	}
-	_, change, err := r.reports().ApplyTelemetry(r.binding(t.known), report, r.now)
+	after, change, err := r.reports().ApplyTelemetry(r.binding(t.known), report, r.now)
 	if err != nil {
 		return fmt.Errorf("report of drone %s: %w", report.DroneID, err)
 	}
+	moves := change.OnlyWhereabouts() && change.WithinDrone()
+	if moves && !r.reports().PositionDue(&t.document, &t.known, &after.Drone, after.Mission, r.now) {
+		t.known = after.Drone
+		return nil
+	}
+	r.written++
+	t.known = after.Drone
 	r.commit(t, change)
 	return nil
 }
@@ -50,7 +58,7 @@ func (r *replay) report(t *trackedDrone) error {
 func (r *replay) sweep() {
 	for i := range r.drones {
 		t := &r.drones[i]
-		r.commit(t, r.reports().SweepBinding(r.binding(t.known), r.now))
+		r.commit(t, r.reports().SweepBinding(r.binding(t.document), r.now))
 	}
 }
 
@@ -73,7 +81,8 @@ func (r *replay) ordersOf(ids []domain.OrderID) map[domain.OrderID]domain.Order 
 // commit stores a change that concerns a drone, and sends it what it is owed.
 func (r *replay) commit(t *trackedDrone, c policy.Change) {
 	if c.Drone != nil {
-		t.known = *c.Drone
+		t.document = *c.Drone
+		t.known = policy.WithWhereaboutsOf(*c.Drone, &t.known)
 	}
 	for i := range c.Orders {
 		o := r.orders[c.Orders[i].ID]
@@ -109,7 +118,7 @@ func (r *replay) decide(d domain.Decision) error {
 	if t == nil {
 		return fmt.Errorf("no drone %s", d.DroneID)
 	}
-	drone, ids := t.known, d.OrderIDs
+	drone, ids := t.document, d.OrderIDs
 	state := policy.DecisionState{Drone: &drone, Depots: r.world.Depots, Warehouses: stocked(r.world.Warehouses)}
 	m, amends := r.missions[d.AmendsMissionID]
 	if amends {
@@ -141,7 +150,7 @@ func stocked(list []domain.Warehouse) map[domain.WarehouseID]domain.Warehouse {
 
 func (r *replay) tracked(id domain.DroneID) *trackedDrone {
 	for i := range r.drones {
-		if t := &r.drones[i]; t.known.ID == id {
+		if t := &r.drones[i]; t.document.ID == id {
 			return t
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
 	"github.com/dronefleet/dronefleet/solver"
@@ -169,5 +170,27 @@ func TestRun_HoldsWhatIsAboardFailedDrones(t *testing.T) {
 	s.Failures = plannersim.Failures{}
 	if calm := run(t, s, solver.Greedy); calm.Held != 0 || calm.Delivered <= r.Delivered {
 		t.Errorf("without failures %d delivered, %d held; with failures %d delivered", calm.Delivered, calm.Held, r.Delivered)
+	}
+}
+
+// F-POS-01, F-POS-02: where a day's cycles read documents that leave most reports unwritten, each order is
+// delivered all the same, and no more of them late.
+func TestRun_ServesOrdersByForetoldPositions(t *testing.T) {
+	t.Parallel()
+	day := plannersim.Scenario{Duration: 40 * time.Minute, Quiet: 30 * time.Minute, Drones: 10, PerMinute: 1, Amend: true, Standby: true, Seed: 1}
+	all := run(t, day, solver.SISR)
+	day.Foretelling = policy.DefaultForetelling()
+	foretold := run(t, day, solver.SISR)
+	if all.Written != 1 || foretold.Written > 0.5 {
+		t.Errorf("%.2f and %.2f of the reports are written", all.Written, foretold.Written)
+	}
+	for p, was := range all.Priorities {
+		if is := foretold.Priorities[p]; is.Delivered != is.Created || is.Created != was.Created || is.Late > was.Late {
+			t.Errorf("priority %d: %+v, with every report %+v", p, is, was)
+		}
+	}
+	day.Foretelling.Heartbeat = time.Minute
+	if _, err := plannersim.Run(t.Context(), day, func() *planner.Planner { return nil }); err == nil {
+		t.Error("a heartbeat with which drones look silent is not refused")
 	}
 }

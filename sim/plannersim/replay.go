@@ -14,7 +14,8 @@ import (
 // trackedDrone is a simulated drone and what the State Manager knows of it.
 type trackedDrone struct {
 	drone    fleetsim.Drone
-	known    domain.Drone
+	document domain.Drone     // what cycles and decisions read
+	known    domain.Drone     // the document with the reports since then that were not due
 	commands []sentCommand    // on their way to the drone
 	station  *domain.Position // where it waits for missions; nil means the depot
 }
@@ -42,10 +43,15 @@ type replay struct {
 	busy     time.Duration // of all drones that fly or charge
 	lowest   float64       // charge that a drone reported
 	now      time.Time
+
+	foretelling       policy.Foretelling
+	reported, written int // reports
 }
 
 // reports is the policy for what drones report.
-func (r *replay) reports() policy.DronePolicy { return policy.DronePolicy{Limits: r.rules.Limits} }
+func (r *replay) reports() policy.DronePolicy {
+	return policy.DronePolicy{Limits: r.rules.Limits, Foretelling: r.foretelling}
+}
 
 func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	homes := map[domain.DepotID]domain.Position{}
@@ -55,6 +61,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	r := &replay{
 		world: w, slots: fleetsim.NewSlots(w.Depots), rules: policy.DefaultMissionAssignmentPolicy(), latency: s.Latency,
 		orders: map[domain.OrderID]*domain.Order{}, missions: map[domain.MissionID]domain.Mission{}, now: Begin, mayAmend: s.Amend, lowest: 100,
+		foretelling: s.Foretelling,
 	}
 	r.rules.AllowUnfenced = true
 	random := rand.New(rand.NewPCG(s.Seed, 1913))
@@ -71,6 +78,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 		}
 		t.drone = fleetsim.NewDrone(d, home).Weighing(r.weightKg).WithPace(s.Pace).WithSlot(!r.slots.Limited())
 		r.commit(&t, policy.SetupDrone(nil, d, Begin))
+		t.known = t.document
 		if err := r.report(&t); err != nil {
 			return nil, err
 		}
@@ -145,7 +153,7 @@ func (r *replay) snapshot(area domain.Area) domain.Snapshot {
 // idle are the drones of an area that a cycle is offered now.
 func (r *replay) idle(area domain.Area) (idle []domain.Drone) {
 	for i := range r.drones {
-		d := r.drones[i].known
+		d := r.drones[i].document
 		if area.Has(d.HomeDepotID) && d.Status == domain.DroneIdle && !d.Bound() && r.reports().Fit(d, r.now) {
 			idle = append(idle, d)
 		}
@@ -159,7 +167,7 @@ func (r *replay) charging(area domain.Area) (charging []domain.Drone) {
 		return nil
 	}
 	for i := range r.drones {
-		if d := r.drones[i].known; area.Has(d.HomeDepotID) && d.Status == domain.DroneCharging {
+		if d := r.drones[i].document; area.Has(d.HomeDepotID) && d.Status == domain.DroneCharging {
 			charging = append(charging, d)
 		}
 	}
@@ -170,7 +178,7 @@ func (r *replay) charging(area domain.Area) (charging []domain.Drone) {
 // way home that can take the next one.
 func (r *replay) inFlight(area domain.Area) (flights []domain.Flight) {
 	for i := range r.drones {
-		d := r.drones[i].known
+		d := r.drones[i].document
 		m, bound := r.missions[d.CurrentMissionID]
 		if !bound || !area.Has(d.HomeDepotID) {
 			continue
@@ -202,7 +210,7 @@ func (r *replay) handOver(planned planner.Result, snap domain.Snapshot) int {
 	there := domain.Area{Depots: e.Depots}
 	e.Idle = r.idle(there)
 	for i := range r.drones {
-		if d := r.drones[i].known; candidates.NeedAllDrones() && there.Has(d.HomeDepotID) {
+		if d := r.drones[i].document; candidates.NeedAllDrones() && there.Has(d.HomeDepotID) {
 			e.All = append(e.All, d)
 		}
 	}

@@ -43,6 +43,8 @@ type Result struct {
 	// IdleMean and WaitingMean are the mean numbers of drones and orders in a
 	// cycle's snapshot.
 	IdleMean, WaitingMean float64
+	// Written is the share of the drones' reports that changed documents; see Scenario.Foretelling.
+	Written float64
 	// Slowest is the longest time that planning a cycle took, in machine time.
 	Slowest time.Duration `json:"-"`
 }
@@ -71,7 +73,7 @@ func (r *Result) score(day *replay, orders []domain.Order) {
 	for _, id := range slices.Sorted(maps.Keys(day.missions)) {
 		r.PlannedKm += day.missions[id].PlannedKm()
 	}
-	r.LowestCharge = day.lowest
+	r.LowestCharge, r.Written = day.lowest, float64(day.written)/float64(day.reported)
 	r.Busy = day.busy.Seconds() / day.now.Sub(Begin).Seconds() / float64(len(day.drones))
 	for i := range orders {
 		o := &orders[i]

@@ -11,6 +11,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
@@ -52,6 +53,8 @@ type Scenario struct {
 	Interval time.Duration
 	// Latency from a cycle's snapshot until the drones begin; default 3 s.
 	Latency time.Duration
+	// Foretelling leaves reports unwritten that say nothing new; by default all are written.
+	Foretelling policy.Foretelling
 }
 
 func (s Scenario) withDefaults() Scenario {
@@ -93,7 +96,7 @@ func (s Scenario) Validate() error {
 	if s.Burst < 0 || s.Burst > 1 && s.Burst*s.BurstLasts.Seconds() > s.BurstEvery.Seconds() {
 		errs = append(errs, fmt.Errorf("a burst of %v times for %s in every %s needs more than all orders; lower one of them", s.Burst, s.BurstLasts, s.BurstEvery))
 	}
-	return errors.Join(append(errs, s.validateTrouble())...)
+	return errors.Join(append(errs, s.Foretelling.Check(policy.Limits{}), s.validateTrouble())...)
 }
 
 // Begin is the time at which every replayed day begins.
