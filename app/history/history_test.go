@@ -58,6 +58,8 @@ func subscribe(t *testing.T, clients *connect.Clients) *archive {
 	a := &archive{rows: map[string]map[string][]map[string]any{}}
 	for _, table := range pubsubio.HistoryTables {
 		a.rows[table] = map[string][]map[string]any{}
+	}
+	for _, table := range pubsubio.HistoryTables {
 		name := "to-" + table
 		if err := pubsubio.EnsureSubscription(t.Context(), clients.PubSub, name, pubsubio.HistoryTopic(table), false); err != nil {
 			t.Fatal(err)
@@ -82,6 +84,8 @@ func subscribe(t *testing.T, clients *connect.Clients) *archive {
 	return a
 }
 
+// export runs an exporter. Its delay is shorter than a commit may take on a busy machine: events that
+// it must publish are committed while none runs.
 func export(t *testing.T, clients *connect.Clients, shards int, log *slog.Logger) (stop func()) {
 	t.Helper()
 	locks, err := clients.Locks(simclock.Real(), emutest.Log(t))
@@ -102,9 +106,10 @@ func export(t *testing.T, clients *connect.Clients, shards int, log *slog.Logger
 	return stop
 }
 
-// begun waits until the history has a cursor: it has nothing of before.
-func begun(t *testing.T, store *firestoretx.Store) {
+// begin gives the history a cursor: it has nothing of before.
+func begin(t *testing.T, clients *connect.Clients, store *firestoretx.Store) {
 	t.Helper()
+	defer export(t, clients, 0, emutest.Log(t))()
 	emutest.Eventually(t, "a cursor", func() error {
 		if through, _, err := store.HistoryCursor(t.Context()); err != nil || through.IsZero() {
 			return fmt.Errorf("%v, %v", through, err)
@@ -128,8 +133,7 @@ func TestExporter_PublishesEventsAndWhatHasEnded(t *testing.T) {
 			clients := emutest.Clients(t)
 			store := firestoretx.New(clients.Firestore, firestoretx.Config{EventShards: shards})
 			rows := subscribe(t, clients)
-			export(t, clients, shards, emutest.Log(t))
-			begun(t, store)
+			begin(t, clients, store)
 			apply := func(r domain.OrderRequest) {
 				if err := store.IngestOrder(t.Context(), r, time.Now()); err != nil {
 					t.Fatal(err)
@@ -138,6 +142,7 @@ func TestExporter_PublishesEventsAndWhatHasEnded(t *testing.T) {
 			apply(order("O-1", false))
 			apply(order("O-2", false))
 			apply(order("O-2", true))
+			export(t, clients, shards, emutest.Log(t))
 			emutest.Eventually(t, "rows", func() error {
 				if events, orders := rows.ids(pubsubio.HistoryEvents), rows.ids(pubsubio.HistoryOrders); len(events) < 3 || len(orders) < 1 {
 					return fmt.Errorf("events %v, orders %v", events, orders)
@@ -160,33 +165,46 @@ func TestExporter_LosesNothingOverFailuresAndCrashes(t *testing.T) {
 	const events, crashes = 300, 6
 	clients := emutest.Clients(t)
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
-	failures := &failures{Handler: slog.DiscardHandler}
-	stop := export(t, clients, 0, slog.New(failures)) // the topics do not exist yet
-	begun(t, store)
+	begin(t, clients, store)
 	var rows *archive
 	var want []string
-	for n := range events {
-		if n%(events/crashes) == events/crashes/2 {
-			if rows == nil {
-				emutest.Eventually(t, "a failure", func() error {
-					if failures.seen.Load() == 0 {
-						return errors.New("none yet")
-					}
-					return nil
-				})
-				rows = subscribe(t, clients)
-			}
-			stop()
-			stop = export(t, clients, 0, emutest.Log(t))
-		}
+	commit := func() {
 		doc := clients.Firestore.Collection(firestoretx.Events).NewDoc()
-		want = append(want, doc.ID)
 		if _, err := doc.Create(t.Context(), map[string]any{
-			"entity": "drone", "id": "D", "revision": int64(n), "from": "IDLE", "to": "IDLE", "cause": "TELEMETRY", "time": time.Now(), "state": map[string]any{"grounded": false},
+			"entity": "drone", "id": "D", "revision": int64(len(want)), "from": "IDLE", "to": "IDLE", "cause": "TELEMETRY", "time": time.Now(), "state": map[string]any{"grounded": false},
 		}); err != nil {
 			t.Fatal(err)
 		}
+		want = append(want, doc.ID)
 	}
+	failures := &failures{Handler: slog.DiscardHandler}
+	for crash := range crashes {
+		for range events / crashes {
+			commit()
+		}
+		if crash == 0 { // the topics do not exist yet
+			stop := export(t, clients, 0, slog.New(failures))
+			emutest.Eventually(t, "a failure", func() error {
+				if failures.seen.Load() == 0 {
+					return errors.New("none yet")
+				}
+				return nil
+			})
+			rows = subscribe(t, clients)
+			stop()
+			continue
+		}
+		before := len(rows.ids(pubsubio.HistoryEvents))
+		stop := export(t, clients, 0, emutest.Log(t))
+		emutest.Eventually(t, "some of the events", func() error {
+			if n := len(rows.ids(pubsubio.HistoryEvents)); n == before && n < len(want) {
+				return fmt.Errorf("%d of %d", n, len(want))
+			}
+			return nil
+		})
+		stop()
+	}
+	export(t, clients, 0, emutest.Log(t))
 	slices.Sort(want)
 	emutest.Eventually(t, "every event", func() error {
 		if got := rows.ids(pubsubio.HistoryEvents); !slices.Equal(got, want) {
