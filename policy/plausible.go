@@ -91,14 +91,14 @@ func possibleStops(b Binding) int {
 }
 
 // possibleLate is how many stops a drone can have completed when it measured a report that is not
-// newer than its track or that came after the mission's end. The report may be newer than it says,
-// because the drone's clock may have been set back.
+// newer than its track or that came after the mission's end: no more than the drone can have passed
+// by the time that the report names. Else a late claim dates a stop to before it was possible.
 func (p DronePolicy) possibleLate(track *domain.Track, m *domain.Mission, t domain.Telemetry) int {
 	if track == nil || m == nil || track.MissionID != m.ID {
 		return math.MaxInt
 	}
 	to, _ := p.follow(*track, m, t)
-	return max(to.Stops, m.ReachedStops)
+	return min(max(to.Stops, m.ReachedStops), p.passed(beginning(*m), *m, t))
 }
 
 // recounted is the track of a drone that turns out to have flown the mission's route for some time.
@@ -107,13 +107,18 @@ func (p DronePolicy) recounted(k *domain.Track, m domain.Mission) *domain.Track 
 	if k == nil || k.MissionID != m.ID {
 		return nil
 	}
-	start, known := begun(m)
-	if !known {
-		start = domain.Track{MissionID: m.ID, Position: m.Route[0].Position, At: m.StartTime}
-	}
 	t := *k
-	t.Stops = p.passed(start, m, domain.Telemetry{Timestamp: k.At, Position: k.Position})
+	t.Stops = p.passed(beginning(m), m, domain.Telemetry{Timestamp: k.At, Position: k.Position})
 	return &t
+}
+
+// beginning is where the drone was when the mission was made. Once that is no longer known, it is
+// where the route begins.
+func beginning(m domain.Mission) domain.Track {
+	if start, known := begun(m); known {
+		return start
+	}
+	return domain.Track{MissionID: m.ID, Position: m.Route[0].Position, At: m.StartTime}
 }
 
 // track moves the drone's track to a newer report and records a jump.

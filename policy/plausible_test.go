@@ -18,6 +18,19 @@ func (w *world) expectImplausible(part string) {
 	w.expect(part == "" && d.Implausible == "" || part != "" && strings.Contains(d.Implausible, part), "recorded %q, want %q", d.Implausible, part)
 }
 
+// expectDelivered checks when an order was delivered.
+func (w *world) expectDelivered(id domain.OrderID, when time.Time) {
+	w.expectOrder(id, domain.OrderDelivered, false)
+	w.expect(w.orders[id].DeliveredAt.Equal(when), "order %s was delivered at %s, want %s", id, w.orders[id].DeliveredAt, when)
+}
+
+// delivers has D1 deliver O1 after a minute.
+func delivers(w *world) {
+	w.counts(1, depotAt, 1)
+	w.counts(30, warehouseAt, 2)
+	w.counts(60, hospitalsAt[0], 3)
+}
+
 // boasts are stories of drones that claim more than they can have done. The warehouse is
 // 2.2 km from the depot, and the hospital 2.2 km from there. F-SND-03
 var boasts = []hazard{
@@ -80,6 +93,27 @@ var boasts = []hazard{
 		w.expectError(w.report(near(counted(report("D1", domain.DroneMoving, "M-X", at(9)), 3), hospitalsAt[0])), "")
 		w.expectImplausible("claimed 3 stops")
 		w.expectOrder("O1", domain.OrderAssigned, false)
+	}},
+	{"a late claim dates no delivery to before it was possible", func(w *world) {
+		delivers(w)
+		w.clock(61)
+		w.expectError(w.report(near(counted(report("D1", domain.DroneMoving, "M-X", at(5)), 3), depotAt)), "")
+		w.expectImplausible("claimed 3 stops of mission M-X; at most 1 were possible")
+		w.expectDelivered("O1", at(60))
+	}},
+	{"a late claim about a mission that has ended dates no delivery to before it was possible", func(w *world) {
+		delivers(w)
+		w.clock(90)
+		w.expectError(w.report(near(report("D1", domain.DroneIdle, "", w.now), depotAt)), "")
+		_ = w.report(near(counted(report("D1", domain.DroneMoving, "M-X", at(5)), 3), depotAt))
+		w.expectDelivered("O1", at(60))
+	}},
+	{"a late claim of what was possible dates a delivery", func(w *world) {
+		delivers(w)
+		w.clock(61)
+		w.expectError(w.report(near(counted(report("D1", domain.DroneMoving, "M-X", at(55)), 3), hospitalsAt[0])), "")
+		w.expectImplausible("")
+		w.expectDelivered("O1", at(55))
 	}},
 	{"a claim about a mission that has ended needs the time for it", func(w *world) {
 		w.counts(1, depotAt, 1)
@@ -250,6 +284,11 @@ func TestPlausible_HonestDronesNeverAre(t *testing.T) {
 		}
 		if i := slices.Index(order, last); b.Mission.Status != domain.MissionCompleted {
 			t.Fatalf("the mission is %s after the last report, the %dth that arrived, and %d of %d stops", b.Mission.Status, i, b.Mission.ReachedStops, len(route))
+		}
+		for i, m := range reports[:last] { // that came after the mission's end
+			if n := p.possibleLate(b.Mission.Track, b.Mission, m); n < min(*m.CompletedStops, countedStops(*b.Mission)) {
+				t.Fatalf("report %d of %d claims %d stops; %d of %d count as possible", i, last, *m.CompletedStops, n, len(route))
+			}
 		}
 	})
 }
