@@ -13,13 +13,14 @@ import (
 const (
 	// censusTimeout is how long a census may take.
 	censusTimeout = 10 * time.Second
-	// censusKept is how long a census is shown, at least four intervals. A single failure
-	// then leaves no gap, and an outage leaves no old figures.
+	// censusKept is how long a census is shown, at least four intervals. A single failure, or
+	// another sweeper, then leaves no gap, and an outage leaves no old figures.
 	censusKept = time.Minute
 )
 
-// takeCensus counts drones and orders for the metrics every interval. Every manager does,
-// because an aggregation query costs next to nothing and any manager may end.
+// takeCensus counts drones and orders for the metrics while this manager is the sweeper: when it
+// becomes it, and then every interval. If every manager counted, the cost would grow with the square
+// of the fleet.
 func (m *Manager) takeCensus(ctx context.Context) {
 	if m.cfg.CensusInterval < 0 {
 		return
@@ -31,7 +32,12 @@ func (m *Manager) takeCensus(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-m.term.began:
+			ticker.Reset(m.cfg.CensusInterval)
 		case <-ticker.C:
+		}
+		if !m.term.lasts() {
+			continue
 		}
 		taking, end := context.WithTimeout(ctx, censusTimeout)
 		census, err := m.Store.Census(taking)

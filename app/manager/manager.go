@@ -148,7 +148,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 			c.Meter.Fleet.Delivered(o.Priority.String(), o.Late, o.DeliveredAt.Sub(o.CreatedAt))
 		},
 	})
-	m.term.sweeper = m.Store.NewSweeper()
+	m.term.sweeper, m.term.began = m.Store.NewSweeper(), make(chan struct{}, 1)
 	m.Reach, m.RequireSender = ordering.NewReach(m.Store), cfg.Worker.RequireSender
 	for _, p := range domain.Priorities {
 		c.Meter.Fleet.ExpectDeliveries(p.String())

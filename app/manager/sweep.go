@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/codes"
@@ -30,15 +31,22 @@ const (
 )
 
 // sweepTerm is what a manager keeps as the sweeper, from the time it gets the lock until it loses it
-// or gives it up. Only the goroutine that sweeps uses it.
+// or gives it up. Only the goroutine that sweeps changes it.
 type sweepTerm struct {
 	sweeper *firestoretx.Sweeper
-	lock    *lock.Handle // nil: it is not the sweeper
+	lock    atomic.Pointer[lock.Handle] // nil: it is not the sweeper
+	began   chan struct{}               // tells the census that a term began
 	all     sync.WaitGroup
 
 	mu      sync.Mutex
 	nextAll time.Time // by the clock; zero: at once
 	runsAll bool
+}
+
+// lasts reports whether this manager is the sweeper.
+func (t *sweepTerm) lasts() bool {
+	h := t.lock.Load()
+	return h != nil && h.Context().Err() == nil
 }
 
 // sweep sweeps every interval while it holds the lock, and tries to get the lock while it does not.
@@ -87,7 +95,7 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 		return err
 	}
 	m.sweepAll(ctx)
-	sweeping, end := context.WithTimeout(m.term.lock.Context(), m.cfg.SweepLimit) // the lock's context outlives ctx
+	sweeping, end := context.WithTimeout(m.term.lock.Load().Context(), m.cfg.SweepLimit) // the lock's context outlives ctx
 	defer end()
 	defer context.AfterFunc(ctx, end)()
 	err = m.sweepDue(sweeping)
@@ -99,13 +107,10 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 
 // isSweeper reports whether this manager holds the lock, and takes it if it is free.
 func (m *Manager) isSweeper(ctx context.Context) (bool, error) {
-	var lost error
-	if m.term.lock != nil {
-		if m.term.lock.Context().Err() == nil {
-			return true, nil
-		}
-		lost = m.endTerm()
+	if m.term.lasts() {
+		return true, nil
 	}
+	lost := m.endTerm()
 	opts := append(m.clock.LockOptions(15*time.Second), lock.WithAutoExtend(), lock.WithLogger(m.Log))
 	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, m.Locks, SweeperKey, opts...)
@@ -116,17 +121,20 @@ func (m *Manager) isSweeper(ctx context.Context) (bool, error) {
 	if !ok {
 		return false, lost
 	}
-	m.term.lock = h
+	m.term.lock.Store(h)
+	select {
+	case m.term.began <- struct{}{}:
+	default:
+	}
 	return true, lost
 }
 
 // endTerm ends a sweep of everything and releases the lock, if this manager is the sweeper.
 func (m *Manager) endTerm() error {
-	h := m.term.lock
+	h := m.term.lock.Swap(nil)
 	if h == nil {
 		return nil
 	}
-	m.term.lock = nil
 	err := h.Close()
 	m.term.all.Wait()
 	m.Meter.Lock(meter.LockSweeper).Gave()
@@ -142,7 +150,7 @@ func (m *Manager) sweepAll(ctx context.Context) {
 		return
 	}
 	t.runsAll = true
-	sweeping, end := context.WithTimeout(t.lock.Context(), sweepAllLimit)
+	sweeping, end := context.WithTimeout(t.lock.Load().Context(), sweepAllLimit)
 	stop := context.AfterFunc(ctx, end)
 	t.all.Go(func() {
 		defer end()

@@ -135,7 +135,7 @@ func (c *checker) visit(e metricsql.Expr, over bool) {
 
 // functions are the functions of Prometheus that expressions may use. The parser also
 // accepts functions that only VictoriaMetrics has.
-var functions = append([]string{"histogram_quantile", "abs", "absent", "vector", "max_over_time"}, overTime...)
+var functions = append([]string{"histogram_quantile", "abs", "absent", "vector", "max_over_time", "last_over_time"}, overTime...)
 
 func (c *checker) metric(e *metricsql.MetricExpr, over bool) {
 	c.refuse(len(e.LabelFilterss) != 1, "%s is no plain selector", e.AppendString(nil))

@@ -131,6 +131,11 @@ var illnesses = []struct {
 	{"a refused plan", map[string]string{`dronefleet_plans_refused_total{instance="o"}`: `0x40 1x40`}, []string{"PlansRefused"}},
 	{"a CRITICAL order waits", map[string]string{`dronefleet_orders_unserved{instance="o",priority="CRITICAL"}`: `1x80`}, []string{"CriticalOrdersUnserved"}},
 	{"an old CRITICAL order", map[string]string{`dronefleet_oldest_waiting_order_seconds{instance="a",priority="CRITICAL"}`: `0+30x80`}, []string{"CriticalOrderWaiting"}},
+	// F-CYC-02: the sweeper counts; a is killed, and b takes its place.
+	{"an old CRITICAL order while the sweeper changes", map[string]string{
+		`dronefleet_oldest_waiting_order_seconds{instance="a",priority="CRITICAL"}`: `0+30x70 stale`,
+		`dronefleet_oldest_waiting_order_seconds{instance="b",priority="CRITICAL"}`: `_x72 2160+30x10`,
+	}, []string{"CriticalOrderWaiting"}},
 	{"many orders wait", map[string]string{`dronefleet_orders_unserved{instance="o",priority="STANDARD"}`: `30x80`}, []string{"OrdersUnserved"}},
 	{"refused decisions", map[string]string{
 		`dronefleet_messages_settled_total{instance="a",kind="decisions",outcome="rejected",reason="STALE_FENCE"}`: `0+90x80`,

@@ -138,7 +138,7 @@ var (
 	ordersUnserved = describe("orders_unserved", gauge,
 		"Orders that have waited for three cycle intervals and that the last cycle did not assign either, by priority.", "priority")
 	orders = describe("orders", gauge,
-		"Orders that are neither delivered nor cancelled, by status, as every State Manager counts them in the store; do not add up instances.", "status")
+		"Orders that are neither delivered nor cancelled, by status, as the State Manager that sweeps counts them in the store. Take the maximum of instances: another one may have swept a minute ago.", "status")
 	ordersHeld = describe("orders_held", gauge,
 		"Pending orders that wait for an operator, counted as dronefleet_orders are.")
 	ordersOverdue = describe("orders_overdue", gauge,

@@ -23,7 +23,7 @@ const (
 	cycleEvery  = 10 * time.Second
 	searchLimit = 8 * time.Second
 	extendEvery = 5 * time.Second       // of a lock that is held, a third of its time
-	censusEvery = 15 * time.Second      // of each State Manager
+	censusEvery = 15 * time.Second      // of the sweeper
 	probeEvery  = 10 * time.Second      // of each State Manager
 	checkEvery  = 10 * time.Second      // of the followed places, by each process
 	learnEvery  = 5 * time.Minute       // of each area, by each process that runs its cycles
@@ -360,7 +360,7 @@ func (m Model) day(f Fleet, t Timing) Work {
 	perArea := w.Cycles / areas
 	w.ReadIdle, w.ReadBound, w.ReadWaiting = perArea*w.Idle, perArea*w.Bound, perArea*f.waiting()*n
 	w.Looks = t.Looks * seconds
-	w.Censuses = managers * seconds / censusEvery.Seconds()
+	w.Censuses = seconds / censusEvery.Seconds()
 	w.Watches = managers * seconds / cycleEvery.Seconds()
 	w.WatchedAreas = w.Watches * areas
 	w.Checks = (managers + float64(f.Optimizers)) * seconds / checkEvery.Seconds()
