@@ -76,9 +76,9 @@ func (sim *simulation) forgeReports(ctx context.Context) error {
 // They name the mission, so that none of them says that the drone has left it, except for those of
 // another sender.
 func (sim *simulation) impersonate(ctx context.Context, d domain.Drone, m domain.Mission) {
-	p, at := sim.impostors, d.Position
+	p, at, last := sim.impostors, d.Position, d.LastUpdate
 	if d.Track != nil { // the last report jumped
-		at = d.Track.Position
+		at, last = d.Track.Position, d.Track.At
 	}
 	report := domain.Telemetry{
 		DroneID: d.ID, Timestamp: sim.clock.Now().Add(drift(p.random)), Position: at, Battery: max(d.Battery, 30), Status: domain.DroneMoving,
@@ -91,12 +91,13 @@ func (sim *simulation) impersonate(ctx context.Context, d domain.Drone, m domain
 		all := len(m.Route)
 		boast.Timestamp, boast.CompletedStops = sim.clock.Now(), &all
 		sim.publishReport(ctx, boast, d.ID)
-		last := lastDelivery(m)
-		// Each report from nearby may move the drone a little farther: one is enough.
-		if !p.astray[m.ID] && last.DistanceMetres(at) > 5000 {
+		// A drone that was silent may be believed to be there, and its own reports are then not
+		// believed for as long. Each report from nearby may move it a little farther: one is enough.
+		reach := 2 * topSpeedKmh / 3.6 * sim.clock.Since(last).Seconds()
+		if end := lastDelivery(m); !p.astray[m.ID] && end.DistanceMetres(at) > 5000+reach {
 			p.astray[m.ID] = true
 			stray := boast
-			stray.Position = last
+			stray.Position = end
 			sim.publishReport(ctx, stray, d.ID)
 		}
 		foreign = boast

@@ -61,8 +61,8 @@ func TestSimulation_RefusesForgedReports(t *testing.T) {
 			}
 			tried := paces
 			if v.caught == "" {
-				// A report that is nacked comes again after up to three seconds. At a fast pace its drone
-				// can by then have done what it boasts of.
+				// What breaks a rule fails at once, and a busy machine does not even settle the backlog of
+				// a fast world.
 				tried = paces[2:]
 			}
 			for i, pace := range tried {
