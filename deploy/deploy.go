@@ -1,6 +1,10 @@
 package deploy
 
-import _ "embed"
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+)
 
 // FirestoreIndexes is firestore.indexes.json: the composite indexes, the
 // fields exempted from indexing, and the TTL policies.
@@ -14,3 +18,18 @@ var FirestoreIndexes []byte
 //
 //go:embed firestore.indexes.sharded.json
 var ShardedFirestoreIndexes []byte
+
+//go:embed terraform/firestore.tf
+var firestoreModule string
+
+var enterpriseIndex = regexp.MustCompile(`(?m)^    \[("\w+"(?:, "\w+")+)\],`)
+
+// EnterpriseIndexes are the indexes that the Terraform module makes only in Enterprise edition, beside the
+// composite ones of FirestoreIndexes: of each the collection, and then its fields.
+func EnterpriseIndexes() [][]string {
+	var indexes [][]string
+	for _, m := range enterpriseIndex.FindAllStringSubmatch(firestoreModule, -1) {
+		indexes = append(indexes, strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", "))
+	}
+	return indexes
+}

@@ -3,9 +3,7 @@ package firestoretx
 import (
 	"encoding/json"
 	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,23 +13,16 @@ import (
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 )
 
-var queriedIndex = regexp.MustCompile(`(?m)^    \[("\w+"(?:, "\w+")+)\],`)
-
 // enterpriseIndexes are the indexes that Terraform makes in Enterprise edition, for the embedded server: every
 // field that has none of its own is exempted from those that Standard makes by itself.
 func enterpriseIndexes(t *testing.T, fields map[string]map[string]bool) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/terraform/firestore.tf")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file map[string][]map[string]any
 	if err := json.Unmarshal(deploy.FirestoreIndexes, &file); err != nil {
 		t.Fatal(err)
 	}
 	indexed := map[string]bool{}
-	for _, m := range queriedIndex.FindAllStringSubmatch(string(text), -1) {
-		names := strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", ")
+	for _, names := range deploy.EnterpriseIndexes() {
 		if len(names) == 2 {
 			indexed[names[0]+"."+names[1]] = true
 			continue

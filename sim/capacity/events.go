@@ -162,7 +162,8 @@ func (m Model) timeSweeps(f Fleet, p Platform, t *Timing) {
 	var took, noticed []float64
 	for range 2000 {
 		one := m.sweepTakes(f, p, s.random)
-		took, noticed = append(took, one), append(noticed, one+s.random.Float64()*sweepEvery.Seconds()+p.Read.draw(s.random)+p.Commit.draw(s.random)) // and its transaction
+		late := idleLate.Seconds() * float64(s.random.IntN(2))                                                                                             // after every other heartbeat
+		took, noticed = append(took, one), append(noticed, late+one+s.random.Float64()*sweepEvery.Seconds()+p.Read.draw(s.random)+p.Commit.draw(s.random)) // and its transaction
 	}
 	t.Waits = append(t.Waits, quantiles("a sweep", took, 600), quantiles("a silent drone, from the limit to its change", noticed, 600))
 }

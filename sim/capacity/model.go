@@ -19,6 +19,7 @@ import (
 const (
 	sweepEvery  = 5 * time.Second // of one State Manager; the others try to get its lock
 	allEvery    = time.Hour       // it sweeps everything
+	idleLate    = 2 * time.Second // dueAt of an idle drone may be so late
 	dueAtOnce   = 30              // depots of one query for what is due
 	cycleEvery  = 10 * time.Second
 	searchLimit = 8 * time.Second
@@ -39,6 +40,11 @@ const (
 	// searchesAtOnce is the bound of a process that owns areas.
 	searchesAtOnce = 1
 	minPublished   = 1000.0
+	// A gateway publishes reports of one key together that come within a time; it adds the name of
+	// their drone.
+	gatewayKeys   = 32
+	gatewayGather = 20 * time.Millisecond
+	gatewayBytes  = 30.0
 	// messageOverhead is what Pub/Sub counts beside payload and attributes: key, id and time.
 	messageOverhead   = 47
 	warehousesPerArea = 5
@@ -56,6 +62,8 @@ type Fleet struct {
 	Hz         float64 `json:"reportsPerSecond"`
 	Managers   int     `json:"stateManagers"`
 	Optimizers int     `json:"optimizers"`
+	// Gateways are those that drones connect to; 0 if each publishes to Pub/Sub by itself.
+	Gateways int `json:"gateways"`
 	// Owned says that optimizers own areas, which is --ownership members. Otherwise whichever
 	// takes an area's lock runs its next cycle.
 	Owned bool `json:"areasAreOwned"`
@@ -126,12 +134,15 @@ var (
 	sweeps    unit = func(w Work) float64 { return w.Sweeps }
 	cycles    unit = func(w Work) float64 { return w.Cycles }
 	looks     unit = func(w Work) float64 { return w.Looks }
+	idleTime  unit = func(w Work) float64 { return w.Idle * w.Seconds }
+	boundTime unit = func(w Work) float64 { return w.Bound * w.Seconds }
 )
 
 // laws say with which units the counts of a kind grow: the structure of the model. A law without
 // a collection is that of all others.
 var laws = map[Kind][]unit{
 	{workTelemetry, "drones"}:     {reports, near},
+	{workTelemetry, droneDue}:     {idleTime, boundTime}, // as long as they report
 	{workTelemetry, ""}:           {commits, decisions},
 	{workTelemetry, "events"}:     {decisions, orders},
 	{workTelemetry, "*"}:          {decisions},
@@ -173,7 +184,7 @@ const (
 // timesLaw says with which units the writes of a time grow.
 func timesLaw(field string) []unit {
 	if field == droneDue { // as long as they report
-		return []unit{func(w Work) float64 { return w.Idle * w.Seconds }, func(w Work) float64 { return w.Bound * w.Seconds }}
+		return []unit{idleTime, boundTime}
 	}
 	switch collection, _, _ := strings.Cut(field, "."); collection {
 	case firestoretx.Cycles:
@@ -213,12 +224,13 @@ type Model struct {
 	messages  map[string]float64   // bytes, by topic
 	calls     map[string]float64   // of one cycle
 	near      float64              // reports of a mission from near its stops
+	event     float64              // units of an event, from its creation to its deletion
 	largest   int
 }
 
 // fields are a count's numbers, to compute with.
-func (c *Count) fields() [6]*float64 {
-	return [6]*float64{&c.Calls, &c.Reads, &c.Writes, &c.Deletes, &c.Sent, &c.Received}
+func (c *Count) fields() [7]*float64 {
+	return [7]*float64{&c.Calls, &c.Reads, &c.Writes, &c.Deletes, &c.Sent, &c.Received, &c.Units}
 }
 
 // Fit finds the costs of units that give the counts of the samples.
@@ -226,12 +238,15 @@ func Fit(samples []Sample) Model {
 	m := Model{costs: map[Kind][]Count{}, times: map[string][]float64{}, documents: map[string]float64{}, messages: map[string]float64{}, calls: map[string]float64{}}
 	var all Work
 	missions := 0.0
+	var events, entries Count
 	read := map[string]Count{}
 	for _, s := range samples {
 		all.Cycles += s.Work.Cycles
 		all.Near += s.Work.Near
 		missions += (s.Times["missions.startTime"] + s.Times["missions.endTime"]) / 2 // some are half flown
 		m.largest = max(m.largest, s.LargestRequest)
+		events = events.plus(s.Counts[Kind{workTelemetry, firestoretx.Events}])
+		entries = entries.plus(s.Counts[Kind{workTelemetry, firestoretx.Events + otherEntries}])
 		for p, c := range s.Counts {
 			m.costs[p] = make([]Count, len(lawOf(p)))
 			if p.Collection != "" {
@@ -246,6 +261,7 @@ func Fit(samples []Sample) Model {
 		}
 	}
 	m.near = all.Near / max(1, missions)
+	m.event = (events.Units + entries.Units) / max(1, events.Writes)
 	for field := range m.times {
 		var y []float64
 		x := make([][]float64, len(timesLaw(field)))
@@ -380,14 +396,14 @@ func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 	// What no sample counts: a read for every 1,000 documents counted, the sweeper's lock, changes of
 	// status beside missions, probes.
 	add(workCensus, "", Count{Reads: w.Censuses * (float64(f.Drones) + w.Open) / 1000})
-	add(workSweep, "locks", Count{Calls: 1, Writes: 1}.times(w.Seconds/extendEvery.Seconds()))
-	add(workTelemetry, "events", Count{Calls: 1, Writes: 1, Deletes: 1}.times(w.MoreChanges))
+	add(workSweep, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(w.Seconds/extendEvery.Seconds()))
+	add(workTelemetry, "events", Count{Calls: 1, Writes: 1, Deletes: 1, Units: m.event}.times(w.MoreChanges))
 	if f.Owned { // the locks are extended, and every member hears every heartbeat
 		beats := float64(f.Optimizers) * w.Seconds / ownership.Heartbeat.Seconds()
-		add(workCycle, "locks", Count{Calls: 1, Writes: 1}.times(float64(f.Areas)*w.Seconds/extendEvery.Seconds()))
-		add(workMembers, "members", Count{Calls: beats, Writes: beats, Reads: beats * float64(f.Optimizers)})
+		add(workCycle, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(float64(f.Areas)*w.Seconds/extendEvery.Seconds()))
+		add(workMembers, "members", Count{Calls: beats, Writes: beats, Units: beats, Reads: beats * float64(f.Optimizers)})
 	} else { // once, while it searches
-		add(workCycle, "locks", Count{Calls: 1, Writes: 1}.times(w.Cycles))
+		add(workCycle, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(w.Cycles))
 	}
 	add(workProbes, "", Count{Calls: probeReads, Reads: probeReads}.times(managers*w.Seconds/probeEvery.Seconds()))
 	return parts
@@ -406,11 +422,19 @@ func (m Model) writtenASecond(w Work) (n float64) {
 func (m Model) PubSub(f Fleet) (bytes float64) {
 	n := float64(f.Drones)
 	missions := n * f.OrdersPerDroneDay / f.OrdersPerMission
+	reports := 1.0 // of a request
+	if f.Gateways > 0 {
+		reports += n * f.Hz / float64(f.Gateways) / gatewayKeys * gatewayGather.Seconds()
+	}
 	for topic, sent := range map[string]float64{
 		workTelemetry: n * f.Hz * 24 * 60 * 60, workOrders: n * f.OrdersPerDroneDay, workDecisions: missions, "missions": missions,
 	} {
 		size := m.messages[topic]
-		bytes += sent * (max(size, minPublished) + size)
+		together := 1.0
+		if topic == workTelemetry && f.Gateways > 0 {
+			size, together = size+gatewayBytes, reports
+		}
+		bytes += sent * (max(size, minPublished/together) + size)
 	}
 	return bytes
 }

@@ -6,10 +6,10 @@ import "math"
 type Prices struct {
 	Name                   string
 	Reads, Writes, Deletes float64 // for 100,000
-	// ReadBytes and WriteBytes are the size of a unit, where units are billed; 0 for documents.
-	ReadBytes, WriteBytes float64
-	PubSubTiB             float64
-	Source                string
+	// Units says that units are billed, of 4 KiB read and of 1 KiB written or deleted, instead of documents.
+	Units     bool
+	PubSubTiB float64
+	Source    string
 }
 
 // pricesOf is when the lists were looked up.
@@ -26,22 +26,20 @@ var Lists = []Prices{
 		Source: "[editions compared](https://firebase.google.com/docs/firestore/pipelines/pricing)",
 	},
 	{
-		Name: "us-central1, Enterprise", Reads: 0.005, Writes: 0.026, Deletes: 0.026, ReadBytes: 4 << 10, WriteBytes: 1 << 10, PubSubTiB: 40,
-		Source: "the same: units of 4 KiB read and 1 KiB written; entries of indexes are not counted here",
+		Name: "us-central1, Enterprise", Reads: 0.005, Writes: 0.026, Deletes: 0.026, Units: true, PubSubTiB: 40,
+		Source: "the same: units of 4 KiB read and of 1 KiB written, [counted](https://firebase.google.com/docs/firestore/enterprise/pricing-examples) with the entries of indexes",
 	},
 }
 
 // Cost is what a day costs in Firestore.
 func (p Prices) Cost(parts map[Kind]Count, documents map[string]float64) (dollars float64) {
-	units := func(n, bytes, of float64) float64 {
-		if of == 0 {
-			return n
-		}
-		return n * max(1, math.Ceil(bytes/of))
-	}
+	const readUnit = 4 << 10
 	for at, c := range parts {
-		size := documents[at.Collection]
-		dollars += (units(c.Reads, size, p.ReadBytes)*p.Reads + units(c.Writes, size, p.WriteBytes)*p.Writes + c.Deletes*p.Deletes) / 100_000
+		if p.Units {
+			c.Reads *= max(1, math.Ceil(documents[at.Collection]/readUnit))
+			c.Writes, c.Deletes = c.Units, 0
+		}
+		dollars += (c.Reads*p.Reads + c.Writes*p.Writes + c.Deletes*p.Deletes) / 100_000
 	}
 	return dollars
 }

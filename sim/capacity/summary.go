@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,11 +20,13 @@ type Summary struct {
 	// Dollars are for a drone and a month of 30 days, by price list.
 	Dollars map[string]float64 `json:"dollarsADroneAndMonth"`
 	// KeptUp is what the first list would take if sweeps, cycles and learning kept up.
-	KeptUp  float64 `json:"dollarsIfAllKeptUp"`
-	Parts   []Part  `json:"parts"`
-	Hottest []Rate  `json:"hottestDocuments"`
-	Rising  []Rate  `json:"risingIndexes"`
-	Waits   []Wait  `json:"waits"`
+	KeptUp float64 `json:"dollarsIfAllKeptUp"`
+	// BehindGateways is what the last list would take if the drones connected to gateways.
+	BehindGateways float64 `json:"dollarsBehindGateways"`
+	Parts          []Part  `json:"parts"`
+	Hottest        []Rate  `json:"hottestDocuments"`
+	Rising         []Rate  `json:"risingIndexes"`
+	Waits          []Wait  `json:"waits"`
 	// Share is how much of a processor the search of an area gets.
 	Share  float64 `json:"searchShare"`
 	Breaks []Break `json:"breaksFirst"`
@@ -48,7 +51,9 @@ type Part struct {
 	Writes  float64 `json:"writes"`
 	Deletes float64 `json:"deletes"`
 	Calls   float64 `json:"calls"`
-	Dollars float64 `json:"dollars"` // a month, by the first list
+	// Dollars are a month's by the first list, Least those by the last, which is the cheapest.
+	Dollars float64 `json:"dollars"`
+	Least   float64 `json:"dollarsByCheapestList"`
 }
 
 const month = 30 // days
@@ -69,6 +74,8 @@ func (m Model) Summary(f Fleet, p Platform) Summary {
 func (m Model) withCosts(f Fleet, t Timing) Summary {
 	r := m.use(f, t)
 	r.KeptUp = m.use(f, f.nominal(t)).Dollars[Lists[0].Name]
+	f.Gateways = cmp.Or(f.Gateways, max(2, f.Drones/10_000))
+	r.BehindGateways = m.use(f, t).Dollars[Lists[len(Lists)-1].Name]
 	return r
 }
 
@@ -84,7 +91,8 @@ func (m Model) use(f Fleet, t Timing) Summary {
 		r.Dollars[list.Name] = (list.Cost(parts, m.documents) + pubsub/(1<<40)*list.PubSubTiB) * month / n
 	}
 	works := byWork(parts)
-	cost := func(work string) float64 {
+	cheapest := Lists[len(Lists)-1]
+	cost := func(list Prices, work string) float64 {
 		some := maps.Collect(func(yield func(Kind, Count) bool) {
 			for at, c := range parts {
 				if at.Work == work && !yield(at, c) {
@@ -92,15 +100,16 @@ func (m Model) use(f Fleet, t Timing) Summary {
 				}
 			}
 		})
-		return Lists[0].Cost(some, m.documents) * month / n
+		return list.Cost(some, m.documents) * month / n
 	}
 	for work, c := range works {
 		if c.Calls == 0 {
 			continue
 		}
-		r.Parts = append(r.Parts, Part{work, c.Reads / n, c.Writes / n, c.Deletes / n, c.Calls / n, cost(work)})
+		r.Parts = append(r.Parts, Part{work, c.Reads / n, c.Writes / n, c.Deletes / n, c.Calls / n, cost(Lists[0], work), cost(cheapest, work)})
 	}
-	r.Parts = append(r.Parts, Part{Work: "Pub/Sub", Dollars: pubsub / (1 << 40) * Lists[0].PubSubTiB * month / n})
+	throughput := pubsub / (1 << 40) * month / n
+	r.Parts = append(r.Parts, Part{Work: "Pub/Sub", Dollars: throughput * Lists[0].PubSubTiB, Least: throughput * cheapest.PubSubTiB})
 	slices.SortFunc(r.Parts, func(a, b Part) int {
 		if c := int(math.Copysign(1, b.Dollars-a.Dollars)); a.Dollars != b.Dollars {
 			return c
@@ -160,7 +169,7 @@ func costTable() table {
 	for _, list := range Lists {
 		t.head = append(t.head, "$, "+list.Name)
 	}
-	t.head = append(t.head, "$, the first, if all kept up")
+	t.head = append(t.head, "the last, behind gateways", "the first, if all kept up")
 	return t
 }
 
@@ -171,14 +180,14 @@ func (r Summary) costRow() []string {
 	for _, list := range Lists {
 		row = append(row, fmt.Sprintf("%.2f", r.Dollars[list.Name]))
 	}
-	row = append(row, fmt.Sprintf("%.2f", r.KeptUp))
+	row = append(row, fmt.Sprintf("%.2f", r.BehindGateways), fmt.Sprintf("%.2f", r.KeptUp))
 	return row
 }
 
 func (r Summary) partTable() *table {
-	t := &table{head: []string{"work", "reads", "writes", "deletes", "calls", "$, " + Lists[0].Name}}
+	t := &table{head: []string{"work", "reads", "writes", "deletes", "calls", "$, " + Lists[0].Name, "$, " + Lists[len(Lists)-1].Name}}
 	for _, p := range r.Parts {
-		t.add(p.Work, grouped(p.Reads), grouped(p.Writes), grouped(p.Deletes), grouped(p.Calls), fmt.Sprintf("%.3f", p.Dollars))
+		t.add(p.Work, grouped(p.Reads), grouped(p.Writes), grouped(p.Deletes), grouped(p.Calls), fmt.Sprintf("%.3f", p.Dollars), fmt.Sprintf("%.3f", p.Least))
 	}
 	return t
 }

@@ -21,14 +21,16 @@ import (
 type Count struct {
 	Calls, Reads, Writes, Deletes float64
 	Sent, Received                float64
+	// Units are the write units of Enterprise edition, deletions included.
+	Units float64
 }
 
 func (c Count) plus(d Count) Count {
-	return Count{c.Calls + d.Calls, c.Reads + d.Reads, c.Writes + d.Writes, c.Deletes + d.Deletes, c.Sent + d.Sent, c.Received + d.Received}
+	return Count{c.Calls + d.Calls, c.Reads + d.Reads, c.Writes + d.Writes, c.Deletes + d.Deletes, c.Sent + d.Sent, c.Received + d.Received, c.Units + d.Units}
 }
 
 func (c Count) times(n float64) Count {
-	return Count{c.Calls * n, c.Reads * n, c.Writes * n, c.Deletes * n, c.Sent * n, c.Received * n}
+	return Count{c.Calls * n, c.Reads * n, c.Writes * n, c.Deletes * n, c.Sent * n, c.Received * n, c.Units * n}
 }
 
 // Kind is a kind of count: which work it was, and in which collection. Calls, and reads of queries that find
@@ -42,7 +44,8 @@ type Tally struct {
 	times     map[string]float64 // writes of fields that hold a time, by "collection.field"
 	documents map[string]float64 // writes of each document
 	expiring  map[string]bool    // documents that a TTL policy will delete
-	largest   int                // request, in bytes
+	shelf     *shelf
+	largest   int // request, in bytes
 }
 
 // changes is the key of times that counts the events of drones: their changes of status.
@@ -50,7 +53,7 @@ const changes = "changes"
 
 // NewTally returns an empty tally.
 func NewTally() *Tally {
-	return &Tally{counts: map[Kind]Count{}, times: map[string]float64{}, documents: map[string]float64{}, expiring: map[string]bool{}}
+	return &Tally{counts: map[Kind]Count{}, times: map[string]float64{}, documents: map[string]float64{}, expiring: map[string]bool{}, shelf: newShelf()}
 }
 
 // DialOptions make a connection count.
@@ -61,6 +64,12 @@ func (t *Tally) DialOptions() []grpc.DialOption {
 func (t *Tally) add(work, collection string, c Count) {
 	at := Kind{work, collection}
 	t.counts[at] = t.counts[at].plus(c)
+}
+
+func (t *Tally) addUnits(work string, units map[string]float64) {
+	for kind, n := range units {
+		t.add(work, kind, Count{Units: n})
+	}
 }
 
 // calls is how many calls a work has made.
@@ -105,6 +114,7 @@ func (t *Tally) unary(ctx context.Context, method string, req, reply any, cc *gr
 func (t *Tally) wrote(work string, w *firestorepb.Write) {
 	if name := w.GetDelete(); name != "" {
 		t.add(work, collectionOf(name), Count{Deletes: 1})
+		t.addUnits(work, t.shelf.write(w))
 		t.documents[name]++
 		return
 	}
@@ -112,6 +122,7 @@ func (t *Tally) wrote(work string, w *firestorepb.Write) {
 	name, collection := doc.GetName(), collectionOf(doc.GetName())
 	t.documents[name]++
 	c := Count{Writes: 1}
+	t.addUnits(work, t.shelf.write(w))
 	if collection == firestoretx.Events && doc.GetFields()["entity"].GetStringValue() == string(domain.EntityDrone) {
 		t.times[changes]++
 	}
@@ -123,6 +134,7 @@ func (t *Tally) wrote(work string, w *firestorepb.Write) {
 		if field == "expireAt" && !t.expiring[name] {
 			t.expiring[name] = true
 			c.Deletes = 1
+			t.addUnits(work, t.shelf.units(name))
 		}
 	}
 	t.add(work, collection, c)
