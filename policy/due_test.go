@@ -84,7 +84,7 @@ func randomOrder(r *rand.Rand) domain.Order {
 	}
 }
 
-// F-SWP-01: reports of a drone do not move its dueAt until it is a third of the silence too early,
+// F-SWP-01: reports of a drone do not move its dueAt until it is far too early,
 // because each move writes an index whose values rise.
 func TestDated_MovesSeldom(t *testing.T) {
 	p := DefaultDronePolicy()
@@ -96,7 +96,7 @@ func TestDated_MovesSeldom(t *testing.T) {
 		moves int
 	}{
 		{domain.Drone{Status: domain.DroneIdle}, nil, 50},
-		{domain.Drone{Status: domain.DroneMoving, CurrentMissionID: "M1"}, mission, 8},
+		{domain.Drone{Status: domain.DroneMoving, CurrentMissionID: "M1"}, mission, 4},
 		{domain.Drone{Status: domain.DroneUnknown}, nil, 0},
 	} {
 		moves := 0
@@ -114,5 +114,32 @@ func TestDated_MovesSeldom(t *testing.T) {
 		if moves > c.moves || moves < c.moves*9/10 {
 			t.Errorf("%s: %d moves in 300 reports, want about %d", c.drone.Status, moves, c.moves)
 		}
+	}
+}
+
+// F-SWP-01: an idle drone whose heartbeats are written moves its dueAt at every other one, is not due before
+// the next, and is found at most two seconds after its silence.
+func TestDated_LastsTwoHeartbeats(t *testing.T) {
+	p := DefaultDronePolicy()
+	p.Foretelling = DefaultForetelling()
+	r := rand.New(rand.NewPCG(1, 2))
+	start := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+	d := domain.Drone{Status: domain.DroneIdle, SeenAt: start}
+	moves := 0
+	for beat := range 100 {
+		before := d.DueAt
+		d.SeenAt = start.Add(time.Duration(beat)*p.Foretelling.Heartbeat + time.Duration(r.IntN(200))*time.Millisecond)
+		if beat > 0 && !before.After(d.SeenAt) {
+			t.Fatalf("beat %d: it was due %s before", beat, d.SeenAt.Sub(before))
+		}
+		if d = p.Dated(d, nil); !d.DueAt.Equal(before) {
+			moves++
+		}
+		if silence := d.DueAt.Sub(d.SeenAt); silence > p.IdleSilence+2*time.Second {
+			t.Fatalf("it would be found after %s of silence", silence)
+		}
+	}
+	if moves != 50 {
+		t.Errorf("%d moves in 100 heartbeats, want 50", moves)
 	}
 }
