@@ -276,6 +276,12 @@ func flag[T any](name string, at func(*T) *bool) field[T] {
 	return value(name, "a boolean", at, always, as)
 }
 
+// mark is a boolean field that is absent when false: a drone has many, each write is billed by the size of
+// the whole document in Enterprise edition, and most are false.
+func mark[T any](name string, at func(*T) *bool) field[T] {
+	return value(name, "a boolean", at, unlessZero, as)
+}
+
 // real is a double field, always written; integers are read too.
 func real[T any](name string, at func(*T) *float64) field[T] {
 	return value(name, "a number", at, always, asNumber)
