@@ -25,7 +25,7 @@ func TestManager_WithstandsAnAttacker(t *testing.T) {
 		t.Run(fmt.Sprintf("require sender %t", required), func(t *testing.T) {
 			t.Parallel()
 			s := newSystem(t)
-			s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{})
+			s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{Limits: patient})
 			emutest.IssueFences(t, s.outside.Firestore, "1", "DEPOT-1")
 			clients := emutest.Connect(t, s.hosts)
 			s.runManager(clients, manager.Config{Worker: pubsubio.Config{RequireSender: required}})

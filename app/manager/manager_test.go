@@ -50,6 +50,9 @@ var (
 	hospital = domain.Position{Lat: 48.86, Lon: 2.36}
 )
 
+// patient are limits for a machine that is so busy that drones seem to be silent and commands expire.
+var patient = policy.Limits{MaxSilence: 10 * time.Minute, IdleSilence: 10 * time.Minute, CommandLifetime: 10 * time.Minute}
+
 func newSystem(t *testing.T) *system { return newSystemOn(t, emutest.Hosts(t)) }
 
 func newSystemOn(t *testing.T, hosts connect.Config) *system {
@@ -60,7 +63,7 @@ func newSystemOn(t *testing.T, hosts connect.Config) *system {
 	}
 	s.publish = pubsubio.NewPublisher(s.outside.PubSub)
 	t.Cleanup(s.publish.Stop)
-	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{PlanUnregistered: true})
+	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{PlanUnregistered: true, Limits: patient})
 	emutest.IssueFences(t, s.outside.Firestore, "1", "") // the drones have no home
 	depot := domain.Depot{ID: "DEPOT-1", Name: "Main", Position: home}
 	if err := s.store.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
@@ -83,10 +86,13 @@ func (s *system) runManager(clients *connect.Clients, cfg manager.Config) (stop 
 	return s.runManagerBy(simclock.Real(), clients, cfg)
 }
 
-// runManagerBy is runManager with the given clock.
+// runManagerBy is runManager with the given clock. Without limits of its own it is patient.
 func (s *system) runManagerBy(clock *simclock.Clock, clients *connect.Clients, cfg manager.Config) (stop func()) {
 	s.t.Helper()
 	cfg.SweepInterval = 200 * time.Millisecond
+	if cfg.Limits == (policy.Limits{}) {
+		cfg.Limits = patient
+	}
 	m, err := manager.New(clients, clock, cfg, emutest.Log(s.t))
 	if err != nil {
 		s.t.Fatal(err)
@@ -617,7 +623,7 @@ func TestManager_SweepsSilentDrones(t *testing.T) {
 	s := newSystem(t)
 	// Old, but just young enough to be accepted; then silence.
 	old := time.Now().Add(-14 * time.Second)
-	_, stop := s.startManager()
+	stop := s.runManager(emutest.Connect(t, s.hosts), manager.Config{PlanUnregistered: true, Limits: policy.DefaultLimits()})
 	s.report("D1", old, domain.DroneIdle, "", home)
 	s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Revision > 0 })
 	s.awaitDrone("D1", "the sweeper notices", func(d domain.Drone) bool { return d.Status == domain.DroneUnknown })
@@ -721,7 +727,7 @@ func TestManager_DoesNotSweepWithAWrongClock(t *testing.T) {
 	}
 	emutest.ServeFirestore(t, firestoreemu.Options{Clock: slow})
 	s := newSystem(t)
-	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{PlanUnregistered: true, Now: slow.Now}) // of a manager whose clock is right
+	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{PlanUnregistered: true, Limits: patient, Now: slow.Now}) // of a manager whose clock is right
 	mission := s.assign(slow.Now())
 	commands := s.commands()
 	clients, stop := s.startManager()
