@@ -99,6 +99,7 @@ var restrictions = []struct {
 	{"sim/fleetsim", []string{"domain", "adapters/wire", "proto", "sim/invariant"}},
 	{"testkit/docgen", nil},
 	{"testkit/identitytest", nil},
+	{"testkit/leaktest", nil},
 	{"testkit/longtest", nil},
 	{"testkit/tfmodule", nil},
 }

@@ -11,15 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	code := m.Run()
-	if err := goleak.Find(); err != nil {
+	if err := leaktest.Find(); err != nil {
 		println(err.Error())
 		os.Exit(1)
 	}

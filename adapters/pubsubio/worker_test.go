@@ -13,6 +13,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
 // F-FLOW-01: what is let in at a time takes a small part of a process's memory,
@@ -117,8 +118,9 @@ func TestWorker_NacksEverythingAfterTheDrain(t *testing.T) {
 		t.Errorf("%d messages are acked", acked)
 	}
 	// The client leaves the watch over its streams behind.
-	behind := goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")
-	emutest.Eventually(t, "no goroutine is left", func() error { return goleak.Find(before, behind) })
+	if err := leaktest.Find(before); err != nil {
+		t.Error(err)
+	}
 }
 
 // A project without the fleet's subscriptions, or an emulator that forgot them, is

@@ -13,7 +13,6 @@ import (
 	"unicode"
 
 	"cloud.google.com/go/firestore"
-	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -26,14 +25,11 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"), // started by an import
-		// The Pub/Sub client's handler waits for tickers that are stopped before it.
-		goleak.IgnoreAnyFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
-	)
+	leaktest.Main(m)
 }
 
 // office is a desk whose output a test can read.

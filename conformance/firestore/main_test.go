@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
 // official is shared by all tests, because starting it takes seconds.
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	chooseSeed()
 	code := m.Run()
 	official.stop()
-	if err := goleak.Find(); err != nil && code == 0 {
+	if err := leaktest.Find(); err != nil && code == 0 {
 		fmt.Println(err)
 		code = 1
 	}

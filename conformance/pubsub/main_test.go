@@ -10,12 +10,12 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
-	"go.uber.org/goleak"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
 // run is the tests, after which the official emulator stops.
@@ -27,10 +27,7 @@ func (r run) Run() int {
 }
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(run{m},
-		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
-		// The client's keepalive goroutine ends only at its next tick, 10 s later.
-		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
+	leaktest.Main(run{m})
 }
 
 // server is one server under test with stubs and a client, closed with the test.

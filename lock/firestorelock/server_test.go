@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"cloud.google.com/go/firestore"
-	"go.uber.org/goleak"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
 // serverAddr is the server under the tests: the one of FIRESTORE_EMULATOR_HOST,
@@ -60,7 +60,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if err := goleak.Find(); err != nil {
+	if err := leaktest.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -3,14 +3,13 @@ package memlock_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 	"github.com/dronefleet/dronefleet/lock/memlock"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // L-TST-01
 func TestBackend_KeepsTheContract(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	all.End()
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
+		if err := leaktest.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/conformance/lock/faultproxy"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 	"github.com/dronefleet/dronefleet/testkit/storeserver"
 )
 
@@ -25,7 +25,7 @@ const (
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // startRedis runs a server for one test. Killing it loses nothing, because the kernel has what

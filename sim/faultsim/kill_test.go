@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 	"github.com/dronefleet/dronefleet/testkit/longtest"
 )
 
@@ -30,10 +30,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childFirestore) == "" {
-		goleak.VerifyTestMain(m, // exits
-			// The Pub/Sub client leaves this one behind when a stream ends.
-			goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
-			goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+		leaktest.Main(m)
 	}
 	if err := child(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

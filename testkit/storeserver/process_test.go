@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
 const (
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 			conn.Close()
 		}
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func ask(ctx context.Context, s *Server, patience time.Duration) (string, error) {

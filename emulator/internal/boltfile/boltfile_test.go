@@ -17,12 +17,12 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
-	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var options = bolt.Options{Timeout: 1, NoFreelistSync: true}
 

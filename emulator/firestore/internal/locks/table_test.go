@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
-	"go.uber.org/goleak"
+
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // cells is shared state that is protected only by the lock table.
 type cells struct {

@@ -10,13 +10,13 @@ import (
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/jonboulle/clockwork"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const root = "projects/p/databases/d/documents"
 

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
+	"github.com/dronefleet/dronefleet/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func reopen(t *testing.T, dir string, do func(*journal.Journal)) *journal.State {
 	t.Helper()
