@@ -6,6 +6,7 @@
 //
 //	go run ./bench/telemetry                      # both workers drain a backlog, then the sustained load
 //	go run ./bench/telemetry --drones 10000 --hz 1
+//	go run ./bench/telemetry --skip plain,drain --drones 5000 --hz 1 --changes 30   # how fast a status is committed
 //	go run ./bench/telemetry --skip plain,drain --viewers 10   # beside ten clients of the live stream
 package main
 
@@ -39,18 +40,20 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 type command struct {
-	Drones   int           `help:"Size of the fleet." default:"2000" check:"min 1 max 100000"`
-	Hz       float64       `help:"Reports per second and drone in the sustained load." default:"5" check:"over 0 max 100"`
-	Duration time.Duration `help:"How long the sustained load lasts." default:"60s" check:"over 0s"`
-	Backlog  int           `help:"Reports in the backlog of the State Manager; the plain worker gets a twentieth." default:"400000" check:"min 20 max 10000000"`
-	Changes  int           `help:"Number of reports of a drone between two changes of its status; 0 for no changes." default:"300" check:"min 0"`
-	Burst    float64       `help:"Multiply the load by this in the first half of the run, and publish nothing in the second half." default:"1" check:"min 1 max 1000"`
-	Viewers  int           `help:"Clients of the live stream during the sustained load." default:"0" check:"min 0 max 500"`
-	Profile  string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
-	Skip     []string      `help:"Parts to leave out: plain, drain, sustain." enum:"plain,drain,sustain" placeholder:"PART"`
+	Drones        int           `help:"Size of the fleet." default:"2000" check:"min 1 max 100000"`
+	Hz            float64       `help:"Reports per second and drone in the sustained load." default:"5" check:"over 0 max 100"`
+	Duration      time.Duration `help:"How long the sustained load lasts." default:"60s" check:"over 0s"`
+	Backlog       int           `help:"Reports in the backlog of the State Manager; the plain worker gets a twentieth." default:"400000" check:"min 20 max 10000000"`
+	PositionError float64       `help:"How many metres a drone may be from where readers foretell it before its document is written, as the flag of statemanager serve; 0 writes every report." default:"25" check:"min 0 max 1000"`
+	Changes       int           `help:"Number of reports of a drone between two changes of its status; 0 for no changes." default:"300" check:"min 0"`
+	Burst         float64       `help:"Multiply the load by this in the first half of the run, and publish nothing in the second half." default:"1" check:"min 1 max 1000"`
+	Viewers       int           `help:"Clients of the live stream during the sustained load." default:"0" check:"min 0 max 500"`
+	Profile       string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
+	Skip          []string      `help:"Parts to leave out: plain, drain, sustain." enum:"plain,drain,sustain" placeholder:"PART"`
 }
 
 func main() {
@@ -83,7 +86,7 @@ func (c *command) measure(ctx context.Context) error {
 	for _, part := range c.Skip {
 		skip[part] = true
 	}
-	fmt.Fprintf(cli.Stdout, "%d drones, a change of status every %d reports, %d processors\n\n", c.Drones, c.Changes, runtime.GOMAXPROCS(0))
+	fmt.Fprintf(cli.Stdout, "%d drones, a change of status every %d reports, positions foretold to %g m, %d processors\n\n", c.Drones, c.Changes, c.PositionError, runtime.GOMAXPROCS(0))
 	fmt.Fprintf(cli.Stdout, "%-24s %10s %12s %8s %8s %8s %12s %12s %8s\n", "", "messages", "messages/s", "RPCs", "reads", "writes", "p99 status", "p99 position", "heap")
 	var plain, grouped float64
 	var err error
@@ -93,7 +96,7 @@ func (c *command) measure(ctx context.Context) error {
 		}
 	}
 	if !skip["drain"] {
-		if grouped, err = c.drain(ctx, "grouped, backlog", c.Backlog, runGrouped); err != nil {
+		if grouped, err = c.drain(ctx, "grouped, backlog", c.Backlog, c.runGrouped); err != nil {
 			return err
 		}
 	}
@@ -106,14 +109,21 @@ func (c *command) measure(ctx context.Context) error {
 	if c.Viewers > 0 {
 		return c.sustain(ctx, c.runWatched)
 	}
-	return c.sustain(ctx, runGrouped)
+	return c.sustain(ctx, c.runGrouped)
+}
+
+// manager is the State Manager under test.
+func (c *command) manager(clients *connect.Clients) (*manager.Manager, error) {
+	cfg := manager.Config{Foretelling: policy.DefaultForetelling()}
+	cfg.Foretelling.ErrorMetres = c.PositionError
+	return manager.New(clients, simclock.Real(), cfg, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 }
 
 // worker settles telemetry until its context ends.
 type worker func(ctx context.Context, clients *connect.Clients) error
 
-func runGrouped(ctx context.Context, clients *connect.Clients) error {
-	m, err := manager.New(clients, simclock.Real(), manager.Config{}, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+func (c *command) runGrouped(ctx context.Context, clients *connect.Clients) error {
+	m, err := c.manager(clients)
 	if err != nil {
 		return err
 	}
@@ -122,7 +132,7 @@ func runGrouped(ctx context.Context, clients *connect.Clients) error {
 
 // runWatched is runGrouped with clients of the live stream.
 func (c *command) runWatched(ctx context.Context, clients *connect.Clients) error {
-	m, err := manager.New(clients, simclock.Real(), manager.Config{}, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	m, err := c.manager(clients)
 	if err != nil {
 		return err
 	}
@@ -398,8 +408,8 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 	credit, last := 0.0, start
 	at := 0
 	shown := start
-	// Every drone's first report registers it and is not part of the load.
-	warmUp := start.Add(3 * time.Second)
+	// Every drone's first reports make the State Manager read it and are not part of the load.
+	warmUp := start.Add(8 * time.Second)
 	for now := start; now.Sub(start) < c.Duration && offering.Err() == nil; now = <-ticker.C {
 		rate := float64(c.Drones) * c.Hz
 		if c.Burst > 1 && now.Sub(start) < c.Duration/2 {
