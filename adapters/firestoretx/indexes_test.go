@@ -23,12 +23,13 @@ type indexConfig struct {
 	}
 }
 
-// audited are the indexed times by which auditors and learners sort, filter and count. An index on rising
+// audited are the indexed times by which auditors, learners and members sort, filter and count. An index on rising
 // values caps a collection at 500 writes a second; docs/capacity.md shows that these collections
 // stay below.
 var audited = map[string][]string{
 	Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime", "endTime"}, Orders: {"createdAt", "deliveredAt"},
 	Drones: {"retiredAt"}, Maintenance: {"at"}, Discards: {"discardedAt"}, Replays: {"replayedAt"}, Refusals: {"refusedAt"}, PlaceChanges: {"changedAt"}, LockBreaks: {"brokenAt"}, AlertAcks: {"at"}, Keys: {"createdAt", "revokedAt"},
+	Members: {"beatAt", "shareSince"}, // asked by the members themselves
 }
 
 // F-DOC-03, F-AUD-03, F-AUD-04, F-AUD-16: the index configurations name existing fields and exempt

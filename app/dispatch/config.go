@@ -36,7 +36,7 @@ type Store interface {
 	HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error)
 	Beat(ctx context.Context, m domain.Member) (time.Time, error)
 	Leave(ctx context.Context, id domain.MemberID) error
-	FollowMembers(ctx context.Context, seen func(firestoretx.Sight[domain.Member])) error
+	PollMembers(ctx context.Context, p domain.MemberPoll) (domain.MemberNews, error)
 }
 
 // PublishFunc sends decisions and waits for the server's answer to each. It returns an error for

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/ownership"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -19,7 +18,7 @@ const (
 	lookEvery = time.Second
 	// tryEvery is the time between two tries to take an area that is proposed and not free yet.
 	tryEvery = 2 * time.Second
-	// followAgain is the pause before members are followed again after an error.
+	// followAgain is the pause before the members are polled again after an error.
 	followAgain = time.Second
 	// failuresInARow of each area make a member give its areas away.
 	failuresInARow = 3
@@ -36,11 +35,14 @@ const (
 type team struct {
 	runner    *Runner
 	heartbeat time.Duration // of machine time
+	silence   time.Duration // of the store's time, after which a member counts as dead
 	began     time.Time
 	wake      chan struct{} // asks for a heartbeat at once
+	came      chan struct{} // asks to poll at once
 
 	mu       sync.Mutex
 	self     domain.Member
+	beaten   time.Time // when its heartbeat was last written, by the store's clock
 	view     ownership.View
 	areas    []domain.Area
 	joined   bool
@@ -51,13 +53,14 @@ type team struct {
 	mine     map[domain.DepotID]bool
 	judging  bool          // the view is up to date
 	proposed chan struct{} // closed by the next proposal
-	followed time.Time     // since when the members are followed
-	unfollow context.CancelFunc
 }
 
 func newTeam(r *Runner) *team {
+	heartbeat := max(r.clock.Real(ownership.Heartbeat), leastHeartbeat)
+	slower := float64(heartbeat) * r.clock.Speed / float64(ownership.Heartbeat) // in the store's time
 	return &team{
-		runner: r, heartbeat: max(r.clock.Real(ownership.Heartbeat), leastHeartbeat), began: time.Now(), wake: make(chan struct{}, 1),
+		runner: r, heartbeat: heartbeat, silence: time.Duration(float64(ownership.Silence) * slower).Truncate(time.Microsecond),
+		began: time.Now(), wake: make(chan struct{}, 1), came: make(chan struct{}, 1),
 		self:     domain.Member{Holder: r.cfg.Holder, Depots: r.cfg.Depots, Share: float64(r.cfg.Searches)},
 		proposed: make(chan struct{}), owned: map[domain.DepotID]int{},
 	}
@@ -129,10 +132,25 @@ func (t *team) beatOnce(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.self.ShareSince.IsZero() {
+	late := ownership.Late(t.beaten, at, t.silence)
+	t.beaten = at
+	switch {
+	case t.self.ShareSince.IsZero():
 		t.self.ShareSince = at
+		signal(t.came)
+	case late: // the others may take it for dead, and learn only from a change that it is not
+		t.self.ShareBefore, t.self.ShareSince = t.self.Share, time.Time{}
+		signal(t.wake)
 	}
 	return nil
+}
+
+// signal wakes whoever waits for a channel with room for one.
+func signal(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
 }
 
 // clockIsRight reports whether this process may be a member. One whose clock is wrong can take no
@@ -180,10 +198,7 @@ func (t *team) quit(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wrong, t.mine = why, nil
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	signal(t.wake)
 }
 
 func (t *team) leave(ctx context.Context) {
@@ -194,32 +209,43 @@ func (t *team) leave(ctx context.Context) {
 	}
 }
 
-// follow listens to the members until ctx ends.
+// follow polls the members until ctx ends.
 func (t *team) follow(ctx context.Context) {
-	for ctx.Err() == nil {
-		following, stop := context.WithCancel(meter.WithOperation(ctx, "members"))
-		t.mu.Lock()
-		t.followed, t.unfollow = t.now(), stop
-		t.mu.Unlock()
-		err := t.runner.store.FollowMembers(following, t.saw)
-		stop()
-		if ctx.Err() == nil {
-			t.runner.log.WarnContext(ctx, "members not followed; this optimizer takes no areas until they are", slog.Any("err", err))
+	for {
+		pause := t.heartbeat / (ownership.Heartbeat / ownership.Poll)
+		if err := t.poll(ctx); err != nil && ctx.Err() == nil {
+			pause = min(pause, t.real(followAgain))
+			t.runner.log.WarnContext(ctx, "members not read; this optimizer takes no areas until they are", slog.Any("err", err))
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(t.real(followAgain)):
+			return
+		case <-t.came:
+		case <-time.After(pause):
 		}
 	}
 }
 
-func (t *team) saw(sight firestoretx.Sight[domain.Member]) {
-	for _, err := range sight.Malformed {
+func (t *team) poll(ctx context.Context) error {
+	ctx, end := context.WithTimeout(meter.WithOperation(ctx, "members"), t.heartbeat)
+	defer end()
+	t.mu.Lock()
+	ask := t.view.Ask(t.silence, t.now())
+	t.mu.Unlock()
+	news, err := t.runner.store.PollMembers(ctx, ask)
+	if err == nil {
+		t.saw(news)
+	}
+	return err
+}
+
+func (t *team) saw(news domain.MemberNews) {
+	for _, err := range news.Malformed {
 		t.runner.log.Warn("member's document malformed; areas are proposed as if it did not exist", slog.Any("err", err))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.view.Saw(sight.Whole, sight.Now, sight.Gone, sight.ReadTime, t.now())
+	t.view.Saw(news, t.now())
 	if !t.judging {
 		t.propose()
 	}
@@ -269,8 +295,6 @@ func (t *team) propose() {
 				t.mine[area] = true
 			}
 		}
-	case t.unfollow != nil && now.Sub(t.followed) > ownership.Outdated:
-		t.unfollow() // it is silent; follow anew
 	}
 	t.judging = ok
 	close(t.proposed)

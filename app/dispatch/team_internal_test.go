@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
@@ -16,7 +15,7 @@ import (
 func TestTeam_LogsMalformedMembers(t *testing.T) {
 	var logged bytes.Buffer
 	team := newTeam(&Runner{clock: simclock.Real(), log: slog.New(slog.NewTextHandler(&logged, nil))})
-	team.saw(firestoretx.Sight[domain.Member]{Whole: true, Malformed: []error{errors.New("members/M1: field share")}})
+	team.saw(domain.MemberNews{Whole: true, Malformed: []error{errors.New("members/M1: field share")}})
 	if text := logged.String(); !strings.Contains(text, "members/M1: field share") || strings.Count(text, "\n") != 1 {
 		t.Errorf("log %q", text)
 	}

@@ -132,12 +132,11 @@ func (o *optimizer) Leave(ctx context.Context, id domain.MemberID) error {
 	return o.Store.Leave(ctx, id)
 }
 
-func (o *optimizer) FollowMembers(ctx context.Context, seen func(firestoretx.Sight[domain.Member])) error {
-	return o.Store.FollowMembers(ctx, func(s firestoretx.Sight[domain.Member]) {
-		if o.passes(ctx) == nil {
-			seen(s)
-		}
-	})
+func (o *optimizer) PollMembers(ctx context.Context, p domain.MemberPoll) (domain.MemberNews, error) {
+	if err := o.passes(ctx); err != nil {
+		return domain.MemberNews{}, err
+	}
+	return o.Store.PollMembers(ctx, p)
 }
 
 func (o *optimizer) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,51 +15,84 @@ const (
 	// Silence is how long after its latest heartbeat a member counts as living. With it, and a
 	// lease of 15 s, each area of a killed member has a cycle again within 30 s.
 	Silence = 2 * Heartbeat
+	// Poll is the time between two looks at the other members. A dead one is noticed that much later.
+	Poll = Heartbeat / 4
 	// Outdated is how long after it last heard from the store a member stops to judge the others.
-	// Its own heartbeats make it hear more often.
 	Outdated = Heartbeat + Heartbeat/2
+	// rereadEvery is the time after which all members are read again, in case counts hid a mistake.
+	rereadEvery = time.Hour
+	// commitLimit is how long after its time by the store's clock a write may be committed.
+	commitLimit = 10 * time.Second
 )
 
+// Late reports whether others may have taken a member for dead between two of its heartbeats. A
+// write may be committed some time after its time, hence the margin.
+func Late(before, at time.Time, silence time.Duration) bool { return at.Sub(before) >= silence*3/4 }
+
 // View is what a member knows of the others. Times are by its own clock, which may be wrong but
-// must not be set; only those in documents are by the store's clock.
+// must not be set, or by the store's.
 type View struct {
-	members map[domain.MemberID]sighted
-	heard   time.Time // when it last heard from the store
-	store   time.Time // the store's time then
+	members map[domain.MemberID]domain.Member
+	heard   time.Time // when it last heard from the store, by its own clock
+	whole   time.Time // when it last read all members, by its own clock
+	counted time.Time // when the store last counted the members, by its own clock
+	differs bool      // that count was not what it knows
+	again   bool      // it must read all members again
+
+	// By the store's clock.
+	asOf   time.Time // when it last heard from the store
+	newest time.Time // the latest ShareSince that it knows
+	silent time.Time // members whose latest heartbeat was not after this are known to be dead
 }
 
-// sighted is a member as last heard of, and when its heartbeat was.
-type sighted struct {
-	domain.Member
-	beat time.Time // by the viewer's clock
+// Ask is what to ask the store at a time. It asks for all members at the start, after an outage,
+// now and then, and when two counts in a row say that it missed something, such as a document deleted
+// by hand.
+func (v *View) Ask(silence time.Duration, now time.Time) domain.MemberPoll {
+	if v.members == nil || v.again || now.Sub(v.heard) > Outdated || now.Sub(v.whole) > rereadEvery {
+		return domain.MemberPoll{Silence: silence}
+	}
+	from := v.asOf.Add(-commitLimit)
+	if v.newest.Before(from) {
+		from = v.newest
+	}
+	return domain.MemberPoll{ChangedFrom: from, SilentAfter: v.silent, Silence: silence, Count: now.Sub(v.counted) >= Heartbeat}
 }
 
-// Saw takes in what the store told at a time: members that are new or have changed, and those that
-// are gone. whole says that it told all. asOf is the store's time.
-func (v *View) Saw(whole bool, changed []domain.Member, gone []string, asOf, at time.Time) {
-	if whole || v.members == nil {
-		v.members = map[domain.MemberID]sighted{}
+// Saw takes in what the store answered at a time.
+func (v *View) Saw(news domain.MemberNews, at time.Time) {
+	if news.ReadTime.IsZero() {
+		return // there are no members
 	}
-	for _, id := range gone {
-		delete(v.members, domain.MemberID(id))
+	if news.Whole {
+		*v = View{members: map[domain.MemberID]domain.Member{}, whole: at, counted: at}
 	}
-	for _, m := range changed {
-		v.members[m.ID] = sighted{m, at.Add(-max(0, asOf.Sub(m.BeatAt)))}
+	for _, m := range news.Changed {
+		if m.ShareSince.After(v.newest) {
+			v.newest = m.ShareSince
+		}
+		if m.BeatAt.After(news.SilentUntil) {
+			v.members[m.ID] = m
+		} else {
+			delete(v.members, m.ID)
+		}
 	}
-	v.heard, v.store = at, asOf
+	for _, id := range news.Silent {
+		delete(v.members, id)
+	}
+	if news.Counted {
+		differs := news.Living != len(v.members)
+		v.counted, v.differs, v.again = at, differs, differs && v.differs
+	}
+	v.heard, v.asOf, v.silent = at, news.ReadTime, news.SilentUntil
 }
 
 // Living lists the members that live at a time, by id, and the store's time then. It returns false
-// if the view is outdated: then a member that seems silent may live.
+// if the view is outdated: then a member may have come or died.
 func (v *View) Living(now time.Time) (living []domain.Member, store time.Time, upToDate bool) {
 	if v.members == nil || now.Sub(v.heard) > Outdated {
 		return nil, time.Time{}, false
 	}
-	for _, m := range v.members {
-		if now.Sub(m.beat) < Silence {
-			living = append(living, m.Member)
-		}
-	}
-	slices.SortFunc(living, func(a, b domain.Member) int { return cmp.Compare(a.ID, b.ID) })
-	return living, v.store.Add(now.Sub(v.heard)), true
+	living = slices.SortedFunc(maps.Values(v.members), func(a, b domain.Member) int { return cmp.Compare(a.ID, b.ID) })
+	return living, v.asOf.Add(now.Sub(v.heard)), true
 }

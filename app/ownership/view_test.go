@@ -1,63 +1,66 @@
 package ownership
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
 
+// ids are those of members, in their order.
+func ids(members []domain.Member) (list []domain.MemberID) {
+	for _, m := range members {
+		list = append(list, m.ID)
+	}
+	return list
+}
+
 // F-OWN-01, F-OWN-03: a member lives for two heartbeats after its latest one, by the server's time,
-// whatever the clocks of both say. A view that hears nothing judges nobody.
+// whatever the clocks of both say. A view that hears nothing judges nobody, and then asks for all.
 func TestView_JudgesByTheStoresTime(t *testing.T) {
 	mine := start.Add(5 * time.Hour) // the viewer's clock is off
 	beat := func(id domain.MemberID, at time.Duration) domain.Member {
-		return domain.Member{ID: id, BeatAt: start.Add(at), Share: 1}
+		return domain.Member{ID: id, BeatAt: start.Add(at), ShareSince: start.Add(-time.Hour), Share: 1}
 	}
 	var v View
 	if _, _, ok := v.Living(mine); ok {
 		t.Error("it judges before it has heard anything")
 	}
-	v.Saw(true, []domain.Member{beat("A", 0), beat("B", -19*time.Second), beat("DEAD", -20*time.Second), beat("AHEAD", time.Hour)}, nil, start, mine)
+	if p := v.Ask(Silence, mine); !p.ChangedFrom.IsZero() {
+		t.Errorf("at first it asks for %+v", p)
+	}
 	for _, step := range []struct {
-		after time.Duration
-		do    func(at time.Time)
-		want  string
+		at   time.Duration
+		news *domain.MemberNews // nil: the store does not answer
+		want string
 	}{
-		{0, func(time.Time) {}, "A AHEAD B"},
-		{time.Second, func(time.Time) {}, "A AHEAD"},
-		{10 * time.Second, func(at time.Time) {
-			v.Saw(false, []domain.Member{beat("A", 10*time.Second)}, nil, start.Add(10*time.Second), at)
-		}, "A AHEAD"},
-		{19 * time.Second, func(time.Time) {}, "A AHEAD"},
-		{20 * time.Second, func(at time.Time) { v.Saw(false, nil, []string{"C"}, start.Add(20*time.Second), at) }, "A"},
-		{22 * time.Second, func(at time.Time) {
-			v.Saw(false, []domain.Member{beat("C", 22*time.Second)}, nil, start.Add(22*time.Second), at)
-		}, "A C"},
-		{24 * time.Second, func(at time.Time) { v.Saw(false, nil, []string{"A"}, start.Add(24*time.Second), at) }, "C"},
-		{39 * time.Second, func(time.Time) {}, "C"},
-		{40 * time.Second, func(time.Time) {}, "outdated"},
-		{41 * time.Second, func(at time.Time) {
-			v.Saw(true, []domain.Member{beat("D", 41*time.Second)}, nil, start.Add(41*time.Second), at)
-		}, "D"},
+		{0, &domain.MemberNews{Whole: true, Changed: []domain.Member{beat("A", 0), beat("B", -19*time.Second), beat("DEAD", -20*time.Second), beat("AHEAD", time.Hour)}}, "[A AHEAD B]"},
+		{time.Second, &domain.MemberNews{Silent: []domain.MemberID{"B"}}, "[A AHEAD]"},
+		{3 * time.Second, &domain.MemberNews{Changed: []domain.Member{beat("C", 2*time.Second), beat("A", 1*time.Second)}}, "[A AHEAD C]"},
+		{5 * time.Second, &domain.MemberNews{Changed: []domain.Member{{ID: "A", ShareSince: start.Add(4 * time.Second)}}}, "[AHEAD C]"}, // it left
+		{20 * time.Second, nil, "[AHEAD C]"},
+		{20*time.Second + 1, nil, "outdated"},
+		{40 * time.Second, &domain.MemberNews{Whole: true, Changed: []domain.Member{beat("D", 39*time.Second)}}, "[D]"},
 	} {
-		at := mine.Add(step.after)
-		step.do(at)
+		at := mine.Add(step.at)
+		if asksForAll := v.Ask(Silence, at).ChangedFrom.IsZero(); step.news != nil && asksForAll != step.news.Whole {
+			t.Errorf("after %s it asks for all: %t", step.at, asksForAll)
+		}
+		if step.news != nil {
+			step.news.ReadTime, step.news.SilentUntil = start.Add(step.at), start.Add(step.at-Silence)
+			v.Saw(*step.news, at)
+		}
 		living, store, ok := v.Living(at)
 		got := "outdated"
 		if ok {
-			got = ""
-			for _, m := range living {
-				if got += " " + string(m.ID); got[0] == ' ' {
-					got = got[1:]
-				}
-			}
-			if want := start.Add(step.after); !store.Equal(want) {
-				t.Errorf("after %s the store's time is %s, want %s", step.after, store, want)
-			}
+			got = fmt.Sprint(ids(living))
+		}
+		if want := start.Add(step.at); ok && !store.Equal(want) {
+			t.Errorf("after %s the store's time is %s, want %s", step.at, store, want)
 		}
 		if got != step.want {
-			t.Errorf("after %s: %s, want %s", step.after, got, step.want)
+			t.Errorf("after %s: %s, want %s", step.at, got, step.want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dronefleet/dronefleet/app/ownership"
 	"github.com/dronefleet/dronefleet/deploy"
 )
 
@@ -83,6 +84,9 @@ func (m Model) rising(f Fleet, t Timing) []Rate {
 			rates = append(rates, rated(fmt.Sprintf("`%s` of `%s`", name, collection), mean, peak, maxRising))
 		}
 	}
+	if f.Owned {
+		rates = append(rates, rated("`beatAt` of `members`", float64(f.Optimizers)/ownership.Heartbeat.Seconds(), 1, maxRising))
+	}
 	slices.SortStableFunc(rates, func(a, b Rate) int { return cmp.Compare(b.Factor, a.Factor) })
 	return rates
 }
@@ -139,8 +143,8 @@ func (m Model) Breaks(p Platform) []Break {
 		{"commits: a batch of 250 drones", "a request is larger than 10 MiB", func(Fleet) float64 { return float64(m.largest) / maxRequest }},
 	}
 	for _, r := range m.rising(Typical(1000, 1, true), Timing{Batch: 1, Cycles: 0.1}) {
-		if strings.HasSuffix(r.What, "`cycles`") {
-			continue // an area has one every ten seconds: 5,000 areas
+		if strings.HasSuffix(r.What, "`cycles`") || strings.HasSuffix(r.What, "`members`") {
+			continue // an area has one every ten seconds, an optimizer as well: 5,000 areas
 		}
 		limits = append(limits, limit{"index: " + r.What, "writes wait for the index", func(f Fleet) float64 { return r.Factor * float64(f.Drones) / 1000 }})
 	}

@@ -398,10 +398,11 @@ func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 	add(workCensus, "", Count{Reads: w.Censuses * (float64(f.Drones) + w.Open) / 1000})
 	add(workSweep, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(w.Seconds/extendEvery.Seconds()))
 	add(workTelemetry, "events", Count{Calls: 1, Writes: 1, Deletes: 1, Units: m.event}.times(w.MoreChanges))
-	if f.Owned { // the locks are extended, and every member hears every heartbeat
-		beats := float64(f.Optimizers) * w.Seconds / ownership.Heartbeat.Seconds()
+	if f.Owned { // the locks are extended; members poll each other, and count each other with each heartbeat
+		beats, polls := float64(f.Optimizers)*w.Seconds/ownership.Heartbeat.Seconds(), float64(f.Optimizers)*w.Seconds/ownership.Poll.Seconds()
 		add(workCycle, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(float64(f.Areas)*w.Seconds/extendEvery.Seconds()))
-		add(workMembers, "members", Count{Calls: beats, Writes: beats, Units: beats, Reads: beats * float64(f.Optimizers)})
+		counts := beats * math.Ceil(float64(f.Optimizers)/1000)
+		add(workMembers, "members", Count{Calls: 2*beats + 2*polls, Writes: beats, Units: beats, Reads: 2*polls + counts})
 	} else { // once, while it searches
 		add(workCycle, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(w.Cycles))
 	}
