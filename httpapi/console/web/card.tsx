@@ -8,7 +8,7 @@ import { told } from "./story";
 import { fence, notServed, refused } from "./tables";
 import type { Drone, Key, Kind } from "./types";
 import { acknowledge, verbsFor } from "./verbs";
-import { clock, plain, span } from "./words";
+import { clock, distance, plain, span } from "./words";
 
 // Card shows the selection: its facts, its alerts, and what can be done to it.
 export function Card({ p }: Props) {
@@ -51,6 +51,7 @@ function facts(p: Page, k: Key): Fact[] {
   if (k.kind === "drone" && d) {
     const mark = s.marks.get(d.id);
     return [["Status", plain(d.status)], ["Battery", mark ? `${Math.round(mark.battery)} %` : ""], ["Last report", mark ? `${span(Math.max(0, s.now() - mark.at))} ago` : "never heard of"],
+      ["Position", mark ? `within ${distance(s.bound(mark))}, ${span(Math.max(0, s.now() - mark.at))} old` : ""],
       ["Mission", refs("mission", [d.currentMissionId])], ["Carries", refs("order", s.all.mission.get(d.currentMissionId ?? "")?.orderIds ?? [])], ["Grounded", d.grounded ? d.groundedReason || "yes" : ""], ["Flies failed mission", d.ghostMissionId ?? ""],
       ["Link lost", d.linkLostAt ? `since ${clock(time(d.linkLostAt))}` : ""], ...registry(d)];
   }

@@ -29,6 +29,7 @@ const above = 18; // pixels from a place up to the number of its drones
 const rest = 500; // ms after which a move has ended
 const cell = 56; // pixels of a crowd
 const spread = 26; // pixels around a place up to which drones that stand there lie on each other
+const unsure = 100; // metres beyond which the bound of the selected drone's position is drawn
 const card = 310; // pixels at the right that the selection's facts cover
 
 const troubled = new Set(["PROBLEM", "EMERGENCY"]);
@@ -43,6 +44,7 @@ export interface Parts { canvas: HTMLCanvasElement; drones: HTMLCanvasElement; s
 export class FleetMap {
   readonly canvas: HTMLCanvasElement;
   drawn = 0; // drones in the last picture, crowds included
+  bound = 0; // pixels around the selected drone in which it is, if they are drawn
   readonly took: number[] = []; // ms of the latest pictures
   private g: CanvasRenderingContext2D;
   private drones: Layer;
@@ -408,7 +410,25 @@ export class FleetMap {
     if (m) this.line(m.trail, this.colours.faint, 2);
     if (crowds) this.drawCrowds(count); else this.drawShapes(count);
     this.drones.show();
-    if (m) this.mark(...this.xy(m.lat, m.lon), { kind: "drone", id: m.id });
+    this.bound = 0;
+    if (!m) return;
+    const [x, y] = this.xy(m.lat, m.lon), metres = this.store.bound(m);
+    if (metres > unsure) this.encircle(x, y, (metres / 111320) * stretch);
+    this.mark(x, y, { kind: "drone", id: m.id });
+  }
+
+  // encircle shows where a drone may be by now, unless that is more than the map shows.
+  private encircle(x: number, y: number, radius: number): void {
+    if (radius > 2 * (this.width + this.height)) return;
+    this.bound = radius;
+    const g = this.g;
+    g.strokeStyle = this.colours.faint;
+    g.lineWidth = 1.5;
+    g.setLineDash([3, 4]);
+    g.beginPath();
+    g.arc(x, y, radius, 0, 7);
+    g.stroke();
+    g.setLineDash([]);
   }
 
   // pile draws as numbers the drones that stand at one place and are not in trouble, and

@@ -6,11 +6,13 @@ const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse
 // Mark is where a drone is drawn, with what its heading and trail need.
 export interface Mark {
   id: string; lat: number; lon: number; heading: number; status: string; battery: number; at: number;
+  speed: number; // in metres a second, between the last two reports
   trail: number[]; // latitudes and longitudes by turns, oldest first
 }
 
 const most = 2000; // hospitals
 const trailPoints = 60;
+const degree = 111320; // metres of a degree of latitude
 
 // Store is the fleet as the stream last told it.
 export class Store {
@@ -71,19 +73,26 @@ export class Store {
   private place(id: string, lat: number, lon: number, battery: number, at: number): void {
     const m = this.marks.get(id);
     if (!m) {
-      this.marks.set(id, { id, lat, lon, heading: 0, status: "", battery, at, trail: [lat, lon] });
+      this.marks.set(id, { id, lat, lon, heading: 0, status: "", battery, at, speed: 0, trail: [lat, lon] });
       return;
     }
     if (at < m.at) return;
+    const north = lat - m.lat, east = (lon - m.lon) * Math.cos((lat * Math.PI) / 180);
+    if (at > m.at) m.speed = Math.hypot(north, east) * degree / ((at - m.at) / 1000);
     m.battery = battery;
     m.at = at;
-    const north = lat - m.lat, east = (lon - m.lon) * Math.cos((lat * Math.PI) / 180);
     if (Math.abs(north) + Math.abs(east) < 1e-6) return;
     m.heading = Math.atan2(east, north);
     m.lat = lat;
     m.lon = lon;
     m.trail.push(lat, lon);
     if (m.trail.length > 2 * trailPoints) m.trail.splice(0, 2);
+  }
+
+  // bound is how many metres a drone may be from its mark: it may have flown on since its report, or turned.
+  bound(m: Mark): number {
+    const speed = Math.max(m.speed, (this.all.drone.get(m.id)?.speedKmh ?? 0) / 3.6);
+    return speed * Math.max(0, this.now() - m.at) / 1000;
   }
 
   // dueSoon are the drones of which an item is due, or soon will be.

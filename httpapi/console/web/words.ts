@@ -12,6 +12,12 @@ export function span(ms: number): string {
   return `${sign}${Math.floor(s / 3600)}\u00a0h`;
 }
 
+// distance is a bound in metres, rounded up.
+export function distance(metres: number): string {
+  if (metres < 1000) return `${Math.max(10, Math.ceil(metres / 10) * 10)}\u00a0m`;
+  return `${(Math.ceil(metres / 100) / 10).toFixed(metres < 10e3 ? 1 : 0)}\u00a0km`;
+}
+
 const timeOfDay = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 // clock is a moment as a time of day, with its date if that is another day; "" for none.
