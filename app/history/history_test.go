@@ -96,7 +96,7 @@ func export(t *testing.T, clients *connect.Clients, shards int, log *slog.Logger
 	var running sync.WaitGroup
 	running.Go(func() {
 		history.New(history.Config{
-			Store: firestoretx.New(clients.Firestore, firestoretx.Config{EventShards: shards}), Locks: locks, LockOptions: []lock.Option{lock.WithTTL(time.Second)},
+			Store: firestoretx.New(clients.Firestore, firestoretx.Config{EventShards: shards}), Locks: locks, LockOptions: []lock.Option{lock.WithTTL(10 * time.Second)},
 			Publisher: pubsubio.NewPublisher(clients.PubSub), Meter: clients.Meter, Log: log,
 			Every: 20 * time.Millisecond, Delay: 50 * time.Millisecond,
 		}).Run(ctx)
