@@ -94,12 +94,7 @@ func (s *eventStream) run(connection context.Context) error {
 				return err
 			}
 		}
-		update := live.Update{}
-		select {
-		case <-s.viewer.Ready():
-			update = s.viewer.Next()
-		default:
-		}
+		update := s.viewer.Next()
 		var err error
 		switch {
 		case !update.Empty():

@@ -18,8 +18,8 @@ import (
 // Explanations plan one at a time, briefly and on one core, so that the State Manager's messages
 // do not wait for them. Depots form areas with the optimizers' default radius.
 const (
-	explainLimit      = 300 * time.Millisecond
-	explainAreaRadius = 13
+	explainLimit    = 300 * time.Millisecond
+	usualAreaRadius = 13
 )
 
 var (
@@ -70,7 +70,7 @@ func (a *API) explain(ctx context.Context, q explain.Request) (x explain.OrderEx
 	case <-ctx.Done():
 		return x, context.Cause(ctx)
 	}
-	q.AreaRadius, q.Limits, q.SolveLimit, q.Workers = explainAreaRadius, a.limits, explainLimit, 1
+	q.AreaRadius, q.Limits, q.SolveLimit, q.Workers = usualAreaRadius, a.limits, explainLimit, 1
 	x, err = explain.Order(ctx, a.store, q)
 	switch {
 	case errors.Is(err, firestoretx.ErrNotKept):

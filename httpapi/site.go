@@ -107,7 +107,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, site Site, listener *
 	finishing, finished := m.ShutdownPlan().Context(ctx, shutdown.HTTP)
 	defer finished()
 	feed := live.New(live.Config{
-		Store: m.Store, PubSub: m.PubSub, Locks: m.Locks, KnownKeys: manager.LockKeys,
+		Store: m.Store, PubSub: m.PubSub, Locks: m.Locks, KnownKeys: manager.LockKeys, AreaRadius: usualAreaRadius,
 		Meter: m.Meter, Now: m.Now, NewID: uuid.NewString, Process: m.Alerts, Limits: m.Limits, Log: m.Log,
 	})
 	defer feed.Close(finishing)

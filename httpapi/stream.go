@@ -18,7 +18,7 @@ import (
 func (a *API) streamEndpoint() endpoint {
 	return endpoint{
 		method: get, path: streamPath, role: viewer, requesters: true, summary: "Follow the fleet: its state, then what changes. See docs/stream.md.",
-		parameters: []parameter{streamKinds, streamDepot, streamArea, streamNear, streamAfter, streamRequester}, answer: writesA("text/event-stream", schema{"type": "string"}, a.stream),
+		parameters: []parameter{streamKinds, streamAreas, streamDepot, streamArea, streamNear, streamAfter, streamRequester}, answer: writesA("text/event-stream", schema{"type": "string"}, a.stream),
 	}
 }
 
@@ -26,6 +26,10 @@ var (
 	streamKinds = parameter{
 		name: "kinds", says: "Only these kinds, separated by commas.", example: "alert,order", schema: schema{"type": "string"},
 		wrong: func(value string) string { _, detail := kindsOf(value); return detail },
+	}
+	streamAreas = parameter{
+		name: "areas", says: "Only the planning areas of these depots, separated by commas; by default those near what the client looks at, in a fleet of 20,000 drones.",
+		example: "DEPOT-1,DEPOT-7", schema: schema{"type": "string"}, wrong: func(value string) string { _, detail := depotsOf(value); return detail },
 	}
 	streamDepot     = parameter{name: "depot", says: "Only what belongs to this depot.", example: "DEPOT-1", schema: schema{"type": "string"}, wrong: checked(domain.CheckID)}
 	streamRequester = parameter{
@@ -57,6 +61,23 @@ func kindsOf(value string) (kinds map[live.Kind]bool, wrong string) {
 		kinds[live.Kind(name)] = true
 	}
 	return kinds, ""
+}
+
+// maxAreas bounds the depots of streamAreas.
+const maxAreas = 100
+
+// depotsOf parses a value of streamAreas. The text wrong is as in parameter.
+func depotsOf(value string) (depots []domain.DepotID, wrong string) {
+	for id := range strings.SplitSeq(value, ",") {
+		if err := domain.CheckID(id); err != nil {
+			return nil, fmt.Sprintf("has %.64q, which %s", id, err)
+		}
+		depots = append(depots, domain.DepotID(id))
+	}
+	if len(depots) > maxAreas {
+		return nil, fmt.Sprintf("names %d depots; name at most %d, or follow the whole fleet", len(depots), maxAreas)
+	}
+	return depots, ""
 }
 
 // areaOf parses a value of streamArea. The text wrong is as in parameter.
@@ -97,6 +118,9 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 	filter := live.Filter{Depot: domain.DepotID(r.value("depot")), Requester: requester}
 	if r.has("kinds") {
 		filter.Kinds, _ = kindsOf(r.value("kinds")) // checked
+	}
+	if r.has("areas") {
+		filter.Areas, _ = depotsOf(r.value("areas")) // checked
 	}
 	if r.has("area") {
 		filter.Area, _ = areaOf(r.value("area")) // checked

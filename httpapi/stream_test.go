@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -25,6 +27,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/testkit/emutest"
 	"github.com/dronefleet/dronefleet/testkit/identitytest"
@@ -449,11 +452,144 @@ func TestStream_RefusesWrongFilters(t *testing.T) {
 	s := serve(t)
 	for query, part := range map[string]string{
 		"kinds=drone,plane": `kinds has "plane"; give a list of`, "kinds=": "kinds has", "area=1,2,3": "area is", "area=1,2,3,NaN": "area has",
-		"area=2,2,1,3": "which is empty", "near=91,0,92,0": "near has", "depot=a/b": "depot", "since=1": "is not a parameter",
+		"area=2,2,1,3": "which is empty", "near=91,0,92,0": "near has", "depot=a/b": "depot", "areas=DEPOT-1,": "areas has \"\"", "areas=DEPOT-1" + strings.Repeat(",D", 100): "areas names 101 depots", "since=1": "is not a parameter",
 	} {
 		s.refused(http.MethodGet, "/api/v1/stream?"+query, http.StatusBadRequest, part)
 	}
 	s.do(http.MethodHead, "/api/v1/stream", http.StatusOK, nil)
+}
+
+// F-CYC-03: what a process follows is the areas that its viewers look at: changes elsewhere cost no read and no report.
+func TestStream_FollowsTheAreasOfItsViewers(t *testing.T) {
+	embedded := os.Getenv(connect.FirestoreHost) == "" // Google's emulator sends what matches again when anything is written
+	beside(t)
+	s := serve(t)
+	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	s.fleet() // in the area of DEPOT-1
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	places := map[domain.DepotID]domain.Position{"DEPOT-1": home, "DEPOT-2": {Lat: 45.76, Lon: 4.84}, "DEPOT-3": {Lat: 43.3, Lon: 5.37}}
+	must(s.store.Setup(t.Context(), []domain.Depot{{ID: "DEPOT-2", Position: places["DEPOT-2"]}, {ID: "DEPOT-3", Position: places["DEPOT-3"]}}, nil,
+		[]domain.Drone{{ID: "E2", HomeDepotID: "DEPOT-2"}, {ID: "E3", HomeDepotID: "DEPOT-3"}}))
+	orders := 0
+	order := func(depot domain.DepotID) string {
+		t.Helper()
+		orders++
+		id := domain.OrderID(fmt.Sprint(depot, "-", orders))
+		at := places[depot]
+		must(s.store.IngestOrder(t.Context(), domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &at, Delivery: at}}, time.Now()))
+		return "order/" + string(id)
+	}
+	applier := s.store.NewTelemetryApplier()
+	report := func(id domain.DroneID, at domain.Position, status domain.DroneStatus) {
+		t.Helper()
+		r := domain.Telemetry{DroneID: id, Timestamp: time.Now(), Position: at, Battery: 80, Status: status}
+		s.report(r)
+		for _, err := range applier.Apply(t.Context(), []domain.Telemetry{r}) {
+			must(err)
+		}
+	}
+	report("E2", places["DEPOT-2"], domain.DroneIdle)
+	report("E3", places["DEPOT-3"], domain.DroneIdle)
+	cycle := func(depot domain.DepotID) string {
+		t.Helper()
+		orders++
+		c := domain.Cycle{ID: domain.CycleID(fmt.Sprint(depot, "-", orders)), DepotID: depot, StartedAt: time.Now(), EndedAt: time.Now(), Outcome: domain.CyclePublished, Missions: 1}
+		must(s.store.RecordCycle(t.Context(), c))
+		return "cycle/" + string(c.ID)
+	}
+	lacks := func(p *page, keys ...string) {
+		t.Helper()
+		for _, key := range keys {
+			if p.entities[key] != nil {
+				t.Errorf("is told of %s, which is elsewhere", key)
+			}
+		}
+	}
+
+	p := s.watch("/api/v1/stream?areas=DEPOT-1", "")
+	p.has("mission/M-DEC-1", `"droneId":"D1"`)
+	p.has("order/O3", `"held":true`)
+	p.has("drone/D3", `"status":"MAINTENANCE"`)
+	p.has("depot/DEPOT-2", "DEPOT-2") // places are those of the whole fleet
+	lacks(p, "drone/E2", "drone/E3")
+	live := func() int64 { return int64(s.clients.Meter.FirestoreByOperation()["live"].Reads) }
+	before := live()
+	var elsewhere []string
+	for i := range 15 {
+		status := []domain.DroneStatus{domain.DroneProblem, domain.DroneIdle}[i%2]
+		report("E2", domain.Position{Lat: 45.7 + float64(i)/100, Lon: 4.84}, status)
+		report("E3", domain.Position{Lat: 43.2 + float64(i)/100, Lon: 5.37}, status)
+		elsewhere = append(elsewhere, order("DEPOT-2"), cycle("DEPOT-3"))
+	}
+	report("D2", domain.Position{Lat: 48.86, Lon: 2.36}, domain.DroneProblem)
+	p.has("drone/D2", `"status":"PROBLEM"`)
+	p.has(order("DEPOT-1"), `"planningDepotId":"DEPOT-1"`)
+	p.has(cycle("DEPOT-1"), `"applied":0`)
+	lacks(p, append(elsewhere, "drone/E2", "drone/E3")...)
+	if cost, reports := live()-before, s.clients.Meter.LiveReports.Value(); cost > 20 && embedded || reports > 0 {
+		t.Errorf("60 changes elsewhere and 3 near cost %d reads, and %d reports were received", cost, reports)
+	}
+	for sub, err := range s.subscriptions() {
+		if must(err); strings.Contains(sub, pubsubio.TapPrefix) {
+			t.Errorf("follows the reports of the whole fleet with %s", sub)
+		}
+	}
+	// A drone that only moved is told by its position.
+	place := home.Moved(200, 0)
+	report("D3", place, domain.DroneMaintenance)
+	p.until("the drone's place", func() error {
+		if row := p.at["D3"]; row[1] == nil || math.Abs(row[1].(float64)-place.Lat) > 1e-4 {
+			return fmt.Errorf("position %v", row)
+		}
+		return nil
+	})
+
+	// One that comes back to the same areas is told what changed, and one that looks elsewhere what is there.
+	again := s.watch("/api/v1/stream?areas=DEPOT-1", p.lastID)
+	again.has(order("DEPOT-1"), "planningDepotId")
+	if again.names["snapshot"] > 0 {
+		t.Error("one that comes back to the same areas gets a snapshot")
+	}
+	panned := s.watch("/api/v1/stream?areas=DEPOT-2&after="+p.lastID, "")
+	panned.has("drone/E2", `"homeDepotId":"DEPOT-2"`)
+	panned.has(elsewhere[0], `"planningDepotId":"DEPOT-2"`)
+	lacks(panned, "drone/D1", "drone/E3", "order/O3", "mission/M-DEC-1", "cycle/C1", elsewhere[1])
+	both := s.watch("/api/v1/stream?areas=DEPOT-1,DEPOT-2", "")
+	both.has("drone/E2", `"homeDepotId":"DEPOT-2"`)
+	both.has("drone/D1", `"homeDepotId":"DEPOT-1"`)
+	lacks(both, "drone/E3")
+	near, far := order("DEPOT-1"), order("DEPOT-2")
+	p.has(near, "planningDepotId")
+	panned.has(far, "planningDepotId")
+	both.has(near, "planningDepotId")
+	both.has(far, "planningDepotId")
+	lacks(p, far)
+	lacks(panned, near)
+
+	// While one viewer sees the whole fleet, and after it has left, the others see theirs.
+	whole := s.watch("/api/v1/stream", "")
+	whole.has("drone/E3", `"homeDepotId":"DEPOT-3"`)
+	next, third := order("DEPOT-1"), order("DEPOT-3")
+	whole.has(third, "planningDepotId")
+	p.has(next, "planningDepotId")
+	whole.close()
+	emutest.Eventually(t, "no temporary subscription", func() error {
+		for sub, err := range s.subscriptions() {
+			if err != nil || strings.Contains(sub, pubsubio.TapPrefix) {
+				return fmt.Errorf("%s, %v", sub, err)
+			}
+		}
+		return nil
+	})
+	p.has(order("DEPOT-1"), "planningDepotId")
+	lacks(p, third, "drone/E3")
 }
 
 // F-API-10: however many streams viewers have open, operators get theirs, and the reverse.

@@ -1,7 +1,9 @@
 package firestoretx
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -78,13 +80,47 @@ func TestEnterprise_EveryQueryHasAnIndex(t *testing.T) {
 		Events: func([]CommittedEvent) error { return nil }, Decisions: func([]domain.LedgerEntry) error { return nil },
 		Refusals: func([]domain.Refusal) error { return nil }, Malformed: func(error) {},
 	}
+	once := func(follow func(ctx context.Context, seen func()) error) error {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		saw := false
+		if err := follow(ctx, func() { saw = true; stop() }); !saw {
+			return err
+		}
+		return nil
+	}
+	var depots []domain.DepotID
+	for i := range DepotsFollowed {
+		depots = append(depots, domain.DepotID(fmt.Sprint("D", i)))
+	}
 	for what, ask := range map[string]func() error{
-		"census":            func() error { _, err := s.Census(ctx); return err },
-		"deeds of a person": func() error { _, err := s.DeedsOf(ctx, "ann", now, now); return err },
-		"deeds of anybody":  func() error { _, err := s.DeedsOf(ctx, "", now, now); return err },
-		"idle depots":       func() error { _, err := s.IdleDepots(ctx, now); return err },
-		"learned":           func() error { _, _, err := s.Learned(ctx); return err },
-		"drones":            func() error { _, err := s.ListDrones(ctx, DroneFilter{Status: domain.DroneIdle}, Page{}); return err },
+		"drones of depots": func() error {
+			return once(func(ctx context.Context, seen func()) error {
+				return s.FollowDrones(ctx, depots, func(Sight[domain.Drone]) { seen() })
+			})
+		},
+		"open orders of depots": func() error {
+			return once(func(ctx context.Context, seen func()) error {
+				return s.FollowOpenOrders(ctx, depots, func(Sight[domain.Order]) { seen() })
+			})
+		},
+		"missions of depots": func() error {
+			return once(func(ctx context.Context, seen func()) error {
+				return s.FollowActiveMissions(ctx, depots, func(Sight[domain.Mission]) { seen() })
+			})
+		},
+		"cycles of depots": func() error {
+			return once(func(ctx context.Context, seen func()) error {
+				return s.FollowCycles(ctx, depots, 9, func(Sight[domain.Cycle]) { seen() })
+			})
+		},
+		"decisions of a cycle": func() error { _, err := s.ListLedger(ctx, LedgerFilter{Cycle: "C"}, Page{}); return err },
+		"census":               func() error { _, err := s.Census(ctx); return err },
+		"deeds of a person":    func() error { _, err := s.DeedsOf(ctx, "ann", now, now); return err },
+		"deeds of anybody":     func() error { _, err := s.DeedsOf(ctx, "", now, now); return err },
+		"idle depots":          func() error { _, err := s.IdleDepots(ctx, now); return err },
+		"learned":              func() error { _, _, err := s.Learned(ctx); return err },
+		"drones":               func() error { _, err := s.ListDrones(ctx, DroneFilter{Status: domain.DroneIdle}, Page{}); return err },
 		"orders": func() error {
 			_, err := s.ListOrders(ctx, OrderFilter{Status: domain.OrderPending}, Page{})
 			return err

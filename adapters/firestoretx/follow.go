@@ -53,9 +53,29 @@ func follow[T any](ctx context.Context, q firestore.Query, decode func(*firestor
 	}
 }
 
-// FollowOpenOrders follows the orders that are neither delivered nor cancelled.
-func (s *Store) FollowOpenOrders(ctx context.Context, seen func(Sight[domain.Order])) error {
-	return wrap(follow(ctx, s.openOrders(), orderCodec.decode, seen), "follow open orders")
+// DepotsFollowed is how many depots a Follow method takes: as many as a query of open orders may name.
+const DepotsFollowed = 7
+
+// FollowOpenOrders follows the orders that are neither delivered nor cancelled: those that some depots
+// plan, or all if none is named.
+func (s *Store) FollowOpenOrders(ctx context.Context, depots []domain.DepotID, seen func(Sight[domain.Order])) error {
+	return wrap(follow(ctx, ofDepots(s.openOrders(), "planningDepotId", depots), orderCodec.decode, seen), "follow open orders")
+}
+
+// ofDepots narrows a query to documents whose field names one of some depots, if any are named.
+func ofDepots(q firestore.Query, field string, depots []domain.DepotID) firestore.Query {
+	switch len(depots) {
+	case 0:
+		return q
+	case 1:
+		return q.Where(field, "==", depots[0])
+	}
+	return q.Where(field, "in", depots)
+}
+
+// FollowDrones follows the drones whose home is one of the depots.
+func (s *Store) FollowDrones(ctx context.Context, depots []domain.DepotID, seen func(Sight[domain.Drone])) error {
+	return wrap(follow(ctx, s.dronesOf(depots), decodeKnownDrone, seen), "follow drones")
 }
 
 func (s *Store) openOrders() firestore.Query {
@@ -63,14 +83,17 @@ func (s *Store) openOrders() firestore.Query {
 	return s.client.Collection(Orders).Where("status", "in", open)
 }
 
-// FollowActiveMissions follows the missions that have not ended.
-func (s *Store) FollowActiveMissions(ctx context.Context, seen func(Sight[domain.Mission])) error {
-	return wrap(follow(ctx, s.where(Missions, "status", string(domain.MissionActive)), missionCodec.decode, seen), "follow active missions")
+// FollowActiveMissions follows the missions that have not ended: those of drones whose home is one of
+// the depots, or all if none is named.
+func (s *Store) FollowActiveMissions(ctx context.Context, depots []domain.DepotID, seen func(Sight[domain.Mission])) error {
+	q := ofDepots(s.where(Missions, "status", string(domain.MissionActive)), homeOfMission, depots)
+	return wrap(follow(ctx, q, missionCodec.decode, seen), "follow active missions")
 }
 
-// FollowCycles follows the n cycles that began last.
-func (s *Store) FollowCycles(ctx context.Context, n int, seen func(Sight[domain.Cycle])) error {
-	q := s.client.Collection(Cycles).OrderBy("startedAt", firestore.Desc).Limit(n)
+// FollowCycles follows the n cycles that began last: those of areas that some depots name, or all if
+// none is named.
+func (s *Store) FollowCycles(ctx context.Context, depots []domain.DepotID, n int, seen func(Sight[domain.Cycle])) error {
+	q := ofDepots(s.client.Collection(Cycles).Query, "depotId", depots).OrderBy("startedAt", firestore.Desc).Limit(n)
 	return wrap(follow(ctx, q, cycleCodec.decode, seen), "follow cycles")
 }
 

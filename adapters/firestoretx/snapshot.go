@@ -374,11 +374,7 @@ func homes(depots []domain.DepotID, all bool, most int) [][]domain.DepotID {
 
 // dronesOf queries the drones of depots, of all if none is named.
 func (s *Store) dronesOf(depots []domain.DepotID) firestore.Query {
-	drones := s.client.Collection(Drones).Query
-	if len(depots) > 0 {
-		drones = drones.Where("homeDepotId", "in", depots)
-	}
-	return drones
+	return ofDepots(s.client.Collection(Drones).Query, "homeDepotId", depots)
 }
 
 func decodeDepot(snap *firestore.DocumentSnapshot) (domain.Depot, error) {

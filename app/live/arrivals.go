@@ -44,14 +44,15 @@ func (s *session) followLearned(ctx context.Context) error {
 	}
 }
 
-// estimate estimates how soon the orders that wait could be delivered, once all of the fleet is known.
+// estimate estimates how soon the orders that wait could be delivered, once all is known that viewers see.
 func (s *session) estimate(now time.Time) {
-	select {
-	case <-s.sources.ready:
-	default:
-		return
-	}
 	s.mu.Lock()
+	for _, sc := range s.scopes {
+		if !sc.sources.ready {
+			s.mu.Unlock()
+			return
+		}
+	}
 	waiting, learned := s.picture.waiting(), s.learned
 	var fleet planner.Fleet
 	if len(waiting) > 0 {
@@ -108,7 +109,7 @@ func (p *picture) fleet(now time.Time) planner.Fleet {
 		}
 	}
 	for id, d := range p.state.Drones {
-		if m := p.book.positions[id]; m != nil {
+		if m := p.book.positions[id]; m != nil && !m.position.foretold {
 			d.Position, d.Battery, d.LastUpdate, d.SeenAt = m.position.At, m.position.Battery, m.position.MeasuredAt, m.position.MeasuredAt
 		}
 		f.Drones = append(f.Drones, d)

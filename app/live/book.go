@@ -1,8 +1,10 @@
 package live
 
 import (
+	"cmp"
 	"container/list"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +42,7 @@ type Version struct {
 	form   any                      // what is encoded
 	depot  domain.DepotID           // it belongs to; "" for all
 	depots []domain.DepotID         // it belongs to as well
+	plans  domain.DepotID           // it, if that is not depot: of an order
 	at     func() []domain.Position // where it is; nil for nowhere in particular
 	alert  entity.Alert             // what an alert's version shows
 	// requester is whose order it is, or whose order was refused; "" for what is nobody's.
@@ -50,13 +53,29 @@ type Version struct {
 	err    error
 }
 
+// area is a depot of the area that an entity belongs to; "" for none.
+func (v *Version) area() domain.DepotID { return cmp.Or(v.plans, v.depot) }
+
+// isWithin reports whether somebody sees the version who sees the areas of some depots. All see the
+// places, and what belongs to no depot.
+func (v *Version) isWithin(depots map[domain.DepotID]bool) bool {
+	switch v.Kind {
+	case KindDepot, KindWarehouse, KindRefusal:
+		return true
+	case KindDrone, KindOrder, KindMission:
+		return depots[v.area()]
+	case KindCycle, KindLock, KindAlert:
+	}
+	return v.area() == "" || depots[v.area()] || slices.ContainsFunc(v.depots, func(id domain.DepotID) bool { return depots[id] })
+}
+
 // JSON is the entity's JSON form, encoded once.
 func (v *Version) JSON() ([]byte, error) {
 	v.encode.Do(func() { v.json, v.err = json.Marshal(v.form); v.form = nil })
 	return v.json, v.err
 }
 
-// Position is what a report says about where a drone is. It does not change, so viewers
+// Position is where a drone is, as a report says or as it was foretold from one. It does not change, so viewers
 // share its JSON form.
 type Position struct {
 	Drone      domain.DroneID
@@ -64,6 +83,7 @@ type Position struct {
 	Battery    float64
 	Status     domain.DroneStatus // as reported
 	MeasuredAt time.Time
+	foretold   bool // from the report of MeasuredAt
 
 	encode sync.Once
 	json   []byte

@@ -34,10 +34,16 @@ type Config struct {
 	Process func() []Alert
 	// Limits are the policies'; a field that is zero stands for the contract's value.
 	Limits policy.Limits
+	// AreaRadius groups depots into planning areas, in km, as the optimizers do; see policy.AreasOf.
+	AreaRadius float64
+	// ByAreasFrom is from how many drones on a viewer who looks at a part of the world is shown its
+	// areas alone; default 20,000. To follow all of a smaller fleet is cheap.
+	ByAreasFrom int
 	// DepotPatience is how long a depot may be without a cycle while orders wait;
 	// default 30 s.
 	DepotPatience time.Duration
-	// Grace is how long the feed goes on after its last viewer has left; default 30 s.
+	// Grace is how long the feed goes on after its last viewer has left, and follows what nobody sees
+	// any longer; default 30 s.
 	Grace time.Duration
 	Log   *slog.Logger
 }
@@ -66,6 +72,9 @@ type Feed struct {
 
 // New returns a feed that follows nothing yet.
 func New(cfg Config) *Feed {
+	if cfg.ByAreasFrom == 0 {
+		cfg.ByAreasFrom = 20_000
+	}
 	if cfg.DepotPatience == 0 {
 		cfg.DepotPatience = 30 * time.Second
 	}
@@ -132,12 +141,11 @@ func (f *Feed) Join(filter Filter, after string) (*Viewer, error) {
 	}
 	if f.current == nil {
 		s := f.newSession()
-		var ctx context.Context
-		ctx, s.cancel = context.WithCancel(context.Background())
+		s.ctx, s.cancel = context.WithCancel(meter.WithOperation(context.Background(), "live"))
 		f.current = s
-		go s.run(ctx)
+		go s.run()
 	}
-	return newViewer(f.current, filter, after), nil
+	return f.current.join(newViewer(f.current, filter, after)), nil
 }
 
 // leave takes a viewer off.
@@ -156,9 +164,13 @@ func (f *Feed) leave() {
 	})
 }
 
-// Filter narrows what a viewer sees. Zero fields narrow nothing.
+// Filter narrows what a viewer sees. Zero fields narrow nothing. In a fleet of Config.ByAreasFrom
+// drones Depot, Area and Near also stand for Areas.
 type Filter struct {
 	Kinds map[Kind]bool
+	// Areas leaves out what belongs to other planning areas than those of these depots. The feed
+	// follows no others, unless another viewer sees them.
+	Areas []domain.DepotID
 	// Depot leaves out what belongs to another depot. Orders that wait belong to all.
 	Depot domain.DepotID
 	// Area leaves out what is somewhere else.

@@ -16,6 +16,7 @@ import (
 // have.
 func TestSession_KeepsTheLastCycleOfAStuckDepot(t *testing.T) {
 	s := New(Config{NewID: func() string { return "feed" }}).newSession()
+	all := newScope(s, nil)
 	for _, id := range []domain.DepotID{"BUSY", "STUCK"} {
 		s.picture.state.Depots[id] = domain.Depot{ID: id}
 	}
@@ -23,14 +24,14 @@ func TestSession_KeepsTheLastCycleOfAStuckDepot(t *testing.T) {
 	cycle := func(depot domain.DepotID, n int) domain.Cycle {
 		return domain.Cycle{ID: domain.CycleID(fmt.Sprint(depot, n)), DepotID: depot, StartedAt: start.Add(time.Duration(n) * time.Second)}
 	}
-	s.sawCycles(firestoretx.Sight[domain.Cycle]{Whole: true, Now: []domain.Cycle{cycle("STUCK", 1), cycle("STUCK", 2), cycle("BUSY", 1), cycle("GONE", 1)}})
-	s.sawCycles(firestoretx.Sight[domain.Cycle]{Now: []domain.Cycle{cycle("BUSY", 3)}, Gone: []string{"STUCK1", "STUCK2", "BUSY1", "GONE1"}})
+	all.sawCycles(firestoretx.Sight[domain.Cycle]{Whole: true, Now: []domain.Cycle{cycle("STUCK", 1), cycle("STUCK", 2), cycle("BUSY", 1), cycle("GONE", 1)}})
+	all.sawCycles(firestoretx.Sight[domain.Cycle]{Now: []domain.Cycle{cycle("BUSY", 3)}, Gone: []string{"STUCK1", "STUCK2", "BUSY1", "GONE1"}})
 	shown := slices.Sorted(maps.Keys(s.picture.state.Cycles))
 	if want := []domain.CycleID{"BUSY3", "STUCK2"}; !slices.Equal(shown, want) {
 		t.Errorf("shows %v, want %v", shown, want)
 	}
 	// It goes when the depot has a later one, also after the listener began again.
-	s.sawCycles(firestoretx.Sight[domain.Cycle]{Whole: true, Now: []domain.Cycle{cycle("STUCK", 4), cycle("BUSY", 3)}})
+	all.sawCycles(firestoretx.Sight[domain.Cycle]{Whole: true, Now: []domain.Cycle{cycle("STUCK", 4), cycle("BUSY", 3)}})
 	shown = slices.Sorted(maps.Keys(s.picture.state.Cycles))
 	if want := []domain.CycleID{"BUSY3", "STUCK4"}; !slices.Equal(shown, want) {
 		t.Errorf("then shows %v, want %v", shown, want)

@@ -29,8 +29,11 @@ const (
 	// eventsFor is how long a listener follows events and decisions before it starts again: its
 	// result only grows.
 	eventsFor = 15 * time.Minute
-	// locksEvery is how often the locks are read.
+	// decisionsEvery is how often the decisions of an area's new cycle are read at first.
+	decisionsEvery = time.Second
+	// locksEvery is how often the locks are read, and lockReads how many of them a second at most.
 	locksEvery = 5 * time.Second
+	lockReads  = 20
 	// dronesEvery is how often all drones are read again, for documents that people edit: no event
 	// tells of that.
 	dronesEvery = 10 * time.Minute
@@ -41,22 +44,29 @@ const (
 )
 
 // look changes the picture after a source has answered with a sight of its entities.
-func look[T any](s *session, source string, sight firestoretx.Sight[T], change func(*picture)) {
+func look[T any](s *session, of *sources, source string, sight firestoretx.Sight[T], change func(*picture)) {
 	for _, err := range sight.Malformed {
 		s.malformed(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if of.over {
+		return
+	}
 	change(&s.picture)
-	s.sources.answered(source, sight.ReadTime)
+	of.answered(source, sight.ReadTime)
 }
 
 func (s *session) sawDepots(sight firestoretx.Sight[domain.Depot]) {
-	look(s, "depots", sight, func(p *picture) { p.putDepots(sight.Now, goneFrom(sight)) })
+	look(s, &s.sources, "depots", sight, func(p *picture) {
+		p.putDepots(sight.Now, goneFrom(sight))
+		s.sources.known["depots"] = true
+		s.divide()
+	})
 }
 
 func (s *session) sawWarehouses(sight firestoretx.Sight[domain.Warehouse]) {
-	look(s, "warehouses", sight, func(p *picture) { p.putWarehouses(sight.Now, goneFrom(sight)) })
+	look(s, &s.sources, "warehouses", sight, func(p *picture) { p.putWarehouses(sight.Now, goneFrom(sight)) })
 }
 
 // goneFrom tells which of the entities that are shown exist no longer.
@@ -64,17 +74,27 @@ func goneFrom[T any](sight firestoretx.Sight[T]) func(id string, seen bool) bool
 	return func(id string, seen bool) bool { return sight.Whole && !seen || slices.Contains(sight.Gone, id) }
 }
 
-func (s *session) sawOrders(sight firestoretx.Sight[domain.Order]) {
-	look(s, "orders", sight, func(p *picture) {
-		over := sawOpen(sight, p.state.Orders, func(o domain.Order) domain.OrderID { return o.ID }, p.putOrder, func(o domain.Order) bool { return !o.Status.Final() })
-		s.readAgain(KindOrder, over)
+func (sc *scope) sawOrders(sight firestoretx.Sight[domain.Order]) {
+	look(sc.session, &sc.sources, "orders", sight, func(p *picture) {
+		over := sawOpen(sight, p.state.Orders, func(o domain.Order) domain.OrderID { return o.ID }, p.putOrder, func(o domain.Order) bool { return !o.Status.Final() && sc.has(o.PlanningDepotID) })
+		sc.readAgain(KindOrder, over)
 	})
 }
 
-func (s *session) sawMissions(sight firestoretx.Sight[domain.Mission]) {
-	look(s, "missions", sight, func(p *picture) {
-		over := sawOpen(sight, p.state.Missions, func(m domain.Mission) domain.MissionID { return m.ID }, p.putMission, func(m domain.Mission) bool { return m.Status == domain.MissionActive })
-		s.readAgain(KindMission, over)
+func (sc *scope) sawMissions(sight firestoretx.Sight[domain.Mission]) {
+	look(sc.session, &sc.sources, "missions", sight, func(p *picture) {
+		over := sawOpen(sight, p.state.Missions, func(m domain.Mission) domain.MissionID { return m.ID }, p.putMission, func(m domain.Mission) bool {
+			return m.Status == domain.MissionActive && sc.has(p.shown(Key{KindMission, string(m.ID)}).depot)
+		})
+		sc.readAgain(KindMission, over)
+	})
+}
+
+// sawDrones shows the drones of an area.
+func (sc *scope) sawDrones(sight firestoretx.Sight[domain.Drone]) {
+	look(sc.session, &sc.sources, "drones", sight, func(p *picture) {
+		over := sawOpen(sight, p.state.Drones, func(d domain.Drone) domain.DroneID { return d.ID }, p.moveDrone, func(d domain.Drone) bool { return sc.has(d.HomeDepotID) })
+		sc.readAgain(KindDrone, over)
 	})
 }
 
@@ -97,32 +117,32 @@ func sawOpen[ID ~string, T any](sight firestoretx.Sight[T], known map[ID]T, id f
 }
 
 func (s *session) sawAcks(sight firestoretx.Sight[domain.AlertAck]) {
-	look(s, "acknowledgements", sight, func(p *picture) { p.putAcks(sight.Now, sight.Whole) })
+	look(s, &s.sources, "acknowledgements", sight, func(p *picture) { p.putAcks(sight.Now, sight.Whole) })
 }
 
 func (s *session) sawRefusals(sight firestoretx.Sight[domain.Refusal]) {
-	look(s, "refusals", sight, func(p *picture) { p.putRefusals(sight.Now, goneFrom(sight)) })
+	look(s, &s.sources, "refusals", sight, func(p *picture) { p.putRefusals(sight.Now, goneFrom(sight)) })
 }
 
-func (s *session) sawCycles(sight firestoretx.Sight[domain.Cycle]) {
-	look(s, "cycles", sight, func(p *picture) { p.putCycles(sight.Now, sight.Gone, sight.Whole) })
+func (sc *scope) sawCycles(sight firestoretx.Sight[domain.Cycle]) {
+	look(sc.session, &sc.sources, "cycles", sight, func(p *picture) { p.putCycles(sight.Now, sight.Gone, sight.Whole, sc.has) })
 }
 
 // followDecisions has cycles shown with what came of their decisions.
-func (s *session) followDecisions(ctx context.Context) error {
+func (sc *scope) followDecisions(ctx context.Context) error {
 	return forAWhile(ctx, func(ctx context.Context) error {
-		return s.cfg.Store.FollowDecisions(ctx, s.cfg.Now().Add(-decisionsBefore), s.sawDecisions)
+		return sc.cfg.Store.FollowDecisions(ctx, sc.cfg.Now().Add(-decisionsBefore), sc.sawDecisions)
 	})
 }
 
-func (s *session) sawDecisions(sight firestoretx.Sight[domain.LedgerEntry]) {
-	look(s, "decisions", sight, func(p *picture) { p.putDecisions(sight.Now) })
+func (sc *scope) sawDecisions(sight firestoretx.Sight[domain.LedgerEntry]) {
+	look(sc.session, &sc.sources, "decisions", sight, func(p *picture) { p.putDecisions(sight.Now) })
 }
 
 // followEvents has drones read again whose state changed.
-func (s *session) followEvents(ctx context.Context) error {
+func (sc *scope) followEvents(ctx context.Context) error {
 	return forAWhile(ctx, func(ctx context.Context) error {
-		return s.cfg.Store.FollowEvents(ctx, s.cfg.Now().Add(-eventsBefore), s.sawEvents)
+		return sc.cfg.Store.FollowEvents(ctx, sc.cfg.Now().Add(-eventsBefore), sc.sawEvents)
 	})
 }
 
@@ -136,8 +156,8 @@ func forAWhile(ctx context.Context, follow func(context.Context) error) error {
 	return nil
 }
 
-func (s *session) sawEvents(sight firestoretx.Sight[domain.Event]) {
-	look(s, "events", sight, func(p *picture) {
+func (sc *scope) sawEvents(sight firestoretx.Sight[domain.Event]) {
+	look(sc.session, &sc.sources, "events", sight, func(p *picture) {
 		var changed []string
 		for _, e := range sight.Now {
 			if e.Entity == domain.EntityDrone && p.state.Drones[domain.DroneID(e.ID)].Revision < e.Revision {
@@ -147,20 +167,20 @@ func (s *session) sawEvents(sight firestoretx.Sight[domain.Event]) {
 				p.state.PickedUpAgain[domain.OrderID(e.ID)] = e.Time
 			}
 		}
-		s.readAgain(KindDrone, changed)
+		sc.readAgain(KindDrone, changed)
 	})
 }
 
 // followDrones reads all drones at the start and then periodically: often if the feed cannot
 // subscribe to reports.
-func (s *session) followDrones(ctx context.Context) error {
+func (sc *scope) followDrones(ctx context.Context) error {
 	pause := dronesEvery
 	for {
-		l, err := s.cfg.Store.ListDrones(ctx, firestoretx.DroneFilter{}, firestoretx.Page{})
+		l, err := sc.cfg.Store.ListDrones(ctx, firestoretx.DroneFilter{}, firestoretx.Page{})
 		if err != nil {
 			return err
 		}
-		look(s, "drones", firestoretx.Sight[domain.Drone]{Now: l.Items, Malformed: l.Malformed}, func(p *picture) {
+		look(sc.session, &sc.sources, "drones", firestoretx.Sight[domain.Drone]{Now: l.Items, Malformed: l.Malformed}, func(p *picture) {
 			for _, d := range l.Items {
 				p.putDrone(d)
 			}
@@ -172,7 +192,7 @@ func (s *session) followDrones(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case tapped := <-s.tap:
+		case tapped := <-sc.tap:
 			if pause = dronesEvery; !tapped {
 				pause = slow
 			}
@@ -183,29 +203,29 @@ func (s *session) followDrones(ctx context.Context) error {
 
 // followPositions shows the position of every report. If it cannot subscribe to them, the drones
 // are read often instead.
-func (s *session) followPositions(ctx context.Context) error {
-	err := pubsubio.Tap(ctx, s.cfg.PubSub, s.cfg.Meter, s.id, func() { s.tapped(ctx, true) }, s.sawReports)
+func (sc *scope) followPositions(ctx context.Context) error {
+	err := pubsubio.Tap(ctx, sc.cfg.PubSub, sc.cfg.Meter, sc.cfg.NewID(), func() { sc.tapped(ctx, true) }, sc.sawReports)
 	if _, is := errors.AsType[*pubsubio.TapError](err); is {
-		s.cfg.Log.WarnContext(ctx, "live positions come from the drones' documents", slog.Any("err", err))
-		s.tapped(ctx, false)
+		sc.cfg.Log.WarnContext(ctx, "live positions come from the drones' documents", slog.Any("err", err))
+		sc.tapped(ctx, false)
 		<-ctx.Done()
 	}
 	return err
 }
 
-func (s *session) tapped(ctx context.Context, is bool) {
+func (sc *scope) tapped(ctx context.Context, is bool) {
 	select {
-	case s.tap <- is:
+	case sc.tap <- is:
 	case <-ctx.Done():
 	}
 }
 
-func (s *session) sawReports(reports []domain.Telemetry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sources.recovered("positions")
+func (sc *scope) sawReports(reports []domain.Telemetry) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.sources.recovered("positions")
 	for _, t := range reports {
-		s.picture.move(t)
+		sc.picture.move(t)
 	}
 }
 
@@ -222,11 +242,11 @@ func (s *session) followLocks(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Until(began.Add(locksEvery))):
+		case <-time.After(time.Until(began.Add(max(locksEvery, time.Duration(len(locks))*time.Second/lockReads)))):
 		}
 	}
 }
 
 func (s *session) sawLocks(locks []lock.RawInfo) {
-	look(s, "locks", firestoretx.Sight[lock.RawInfo]{Now: locks}, func(p *picture) { p.putLocks(locks, s.cfg.KnownKeys) })
+	look(s, &s.sources, "locks", firestoretx.Sight[lock.RawInfo]{Now: locks}, func(p *picture) { p.putLocks(locks, s.cfg.KnownKeys) })
 }

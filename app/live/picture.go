@@ -114,7 +114,7 @@ func (p *picture) showOrder(o domain.Order) {
 	soonest := p.state.Arrivals[o.ID]
 	p.book.put(&Version{
 		Key: Key{KindOrder, string(o.ID)}, form: entity.OfLiveOrder(o, p.waits.Of(o), soonest.DroneID, soonest.At),
-		depot: p.state.Drones[o.AssignedDroneID].HomeDepotID, requester: o.RequesterID, at: func() []domain.Position { return at },
+		depot: p.state.Drones[o.AssignedDroneID].HomeDepotID, plans: o.PlanningDepotID, requester: o.RequesterID, at: func() []domain.Position { return at },
 	})
 }
 
@@ -164,10 +164,28 @@ func (p *picture) putDrone(d domain.Drone) {
 	}
 }
 
-// putCycles shows cycles. If whole, the listener has no others than these.
-func (p *picture) putCycles(now []domain.Cycle, gone []string, whole bool) {
+// moveDrone shows a drone. If it has only moved, its position is all that is shown anew.
+func (p *picture) moveDrone(d domain.Drone) {
+	was, is := p.state.Drones[d.ID]
+	if !is || !d.LastUpdate.After(was.LastUpdate) {
+		p.putDrone(d)
+		return
+	}
+	was.Position, was.Battery, was.SpeedKmh, was.Motion, was.LastUpdate, was.SeenAt = d.Position, d.Battery, d.SpeedKmh, d.Motion, d.LastUpdate, d.SeenAt
+	was.DueAt, was.Track, was.FlightSeconds = d.DueAt, d.Track, d.FlightSeconds
+	if !reflect.DeepEqual(was, d) {
+		p.putDrone(d)
+		return
+	}
+	p.state.Drones[d.ID] = d
+	p.book.moveTo(&Position{Drone: d.ID, At: d.Position, Battery: d.Battery, Status: d.ReportedStatus, MeasuredAt: d.LastUpdate, foretold: true})
+}
+
+// putCycles shows cycles. If whole, the listener has no others than these; it has those of the depots
+// that are its own.
+func (p *picture) putCycles(now []domain.Cycle, gone []string, whole bool, own func(domain.DepotID) bool) {
 	if whole {
-		clear(p.recent)
+		maps.DeleteFunc(p.recent, func(id domain.CycleID, _ bool) bool { return own(p.state.Cycles[id].DepotID) })
 	}
 	for _, c := range now {
 		p.recent[c.ID] = true
@@ -280,12 +298,14 @@ func (p *picture) move(t domain.Telemetry) {
 	}
 }
 
-// drop removes a drone, order or mission.
+// drop removes a drone, order, mission or cycle.
 func (p *picture) drop(k Key) {
 	delete(p.state.Drones, domain.DroneID(ifKind(k, KindDrone)))
 	delete(p.state.Orders, domain.OrderID(ifKind(k, KindOrder)))
 	delete(p.state.Arrivals, domain.OrderID(ifKind(k, KindOrder)))
 	delete(p.state.Missions, domain.MissionID(ifKind(k, KindMission)))
+	delete(p.state.Cycles, domain.CycleID(ifKind(k, KindCycle)))
+	delete(p.recent, domain.CycleID(ifKind(k, KindCycle)))
 	p.book.remove(k, time.Now())
 }
 
@@ -339,7 +359,8 @@ func (p *picture) showAlerts(now time.Time, patience time.Duration) {
 		if e := p.book.entries[k]; e != nil && e.version != nil && e.version.alert == form {
 			continue
 		}
-		p.book.put(&Version{Key: k, form: form, alert: form, depot: p.depotOf(a.About)})
+		about := p.shown(a.About)
+		p.book.put(&Version{Key: k, form: form, alert: form, depot: about.depot, plans: about.plans})
 	}
 	for id := range p.alerts {
 		if !current[id] {
@@ -358,10 +379,10 @@ func (p *picture) alertForm(a Alert) entity.Alert {
 	}
 }
 
-// depotOf is the depot that an entity belongs to; "" for all.
-func (p *picture) depotOf(k Key) domain.DepotID {
+// shown is the version of an entity that is shown; a zero one for none.
+func (p *picture) shown(k Key) *Version {
 	if e := p.book.entries[k]; e != nil && e.version != nil {
-		return e.version.depot
+		return e.version
 	}
-	return ""
+	return &Version{}
 }

@@ -57,7 +57,7 @@ func (s *session) readStale(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		s.failed("changes")
+		s.failed(&s.sources, "changes")
 		s.cfg.Log.WarnContext(ctx, "live feed could not read what changed; retrying", slog.Any("err", err))
 		pause = retryAfter
 		s.mu.Lock()
@@ -90,26 +90,33 @@ func (s *session) readThese(ctx context.Context, want map[Key]bool) error {
 	return nil
 }
 
-// read reads and shows entities, and removes those that do not exist. If one is malformed it
+// read reads and shows entities, and removes those that do not exist or that no scope has. If one is malformed it
 // removes none, because the store does not say which one it is.
 func (s *session) read(ctx context.Context, kind Kind, ids []string) (err error) {
 	found := map[string]bool{}
 	var show []func()
+	seen := func(id string, put func(), area func() domain.DepotID) {
+		found[id] = true
+		show = append(show, func() {
+			if s.follows(area()) {
+				put()
+			} else {
+				s.picture.drop(Key{kind, id})
+			}
+		})
+	}
 	switch kind {
 	case KindDrone:
 		err = readInto(ctx, s.cfg.Store.DronesOf, ids, func(d domain.Drone) {
-			found[string(d.ID)] = true
-			show = append(show, func() { s.picture.putDrone(d) })
+			seen(string(d.ID), func() { s.picture.putDrone(d) }, func() domain.DepotID { return d.HomeDepotID })
 		})
 	case KindOrder:
 		err = readInto(ctx, s.cfg.Store.OrdersOf, ids, func(o domain.Order) {
-			found[string(o.ID)] = true
-			show = append(show, func() { s.picture.putOrder(o) })
+			seen(string(o.ID), func() { s.picture.putOrder(o) }, func() domain.DepotID { return o.PlanningDepotID })
 		})
 	case KindMission:
 		err = readInto(ctx, s.cfg.Store.MissionsOf, ids, func(m domain.Mission) {
-			found[string(m.ID)] = true
-			show = append(show, func() { s.picture.putMission(m) })
+			seen(string(m.ID), func() { s.picture.putMission(m) }, func() domain.DepotID { return s.picture.state.Drones[m.DroneID].HomeDepotID })
 		})
 	case KindCycle, KindDepot, KindWarehouse, KindLock, KindAlert, KindRefusal: // followed whole
 	}

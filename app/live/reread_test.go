@@ -29,6 +29,6 @@ func TestSession_EndsHoweverManyEntitiesAreToBeReadAgain(t *testing.T) {
 		for i := range 3000 {
 			gone = append(gone, fmt.Sprint("O", i))
 		}
-		s.sawOrders(firestoretx.Sight[domain.Order]{Gone: gone})
+		newScope(s, nil).sawOrders(firestoretx.Sight[domain.Order]{Gone: gone})
 	})
 }

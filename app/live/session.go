@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/app/learning"
-	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/restart"
 )
 
@@ -18,71 +18,67 @@ type session struct {
 	ended  chan struct{}
 	cancel context.CancelFunc
 
+	ctx context.Context // of run
+	all sync.WaitGroup  // of what run has begun
+
 	mu      sync.Mutex // of what follows
 	picture picture
-	sources sources
+	sources sources // of what is followed whole
 	learned learning.Estimates
 	stale   map[Key]bool  // entities to read again
 	queued  chan struct{} // holds an element once stale has one
-
-	tap chan bool // whether reports can be listened to
+	viewers map[*Viewer]bool
+	scopes  map[string]*scope // by their depots
+	areas   []domain.Area     // of the known depots
+	large   bool              // the fleet is followed by areas
+	closed  bool              // run is ending, so nothing may begin
 }
 
 func (f *Feed) newSession() *session {
 	return &session{
-		Feed: f, id: f.cfg.NewID(), ended: make(chan struct{}), picture: newPicture(), sources: newSources(),
-		stale: map[Key]bool{}, queued: make(chan struct{}, 1), tap: make(chan bool, 1),
+		Feed: f, id: f.cfg.NewID(), ended: make(chan struct{}), picture: newPicture(), sources: newSources(neededOfAll),
+		stale: map[Key]bool{}, queued: make(chan struct{}, 1), viewers: map[*Viewer]bool{}, scopes: map[string]*scope{},
 	}
 }
 
-// run follows everything until ctx ends.
-func (s *session) run(ctx context.Context) {
+// run follows what viewers see until its context ends.
+func (s *session) run() {
 	defer close(s.ended)
-	ctx = meter.WithOperation(ctx, "live")
-	store := s.cfg.Store
-	var all sync.WaitGroup
+	ctx, store := s.ctx, s.cfg.Store
 	keep := func(name string, follow func(context.Context) error) {
-		all.Go(func() { s.keep(ctx, name, follow) })
+		s.all.Go(func() { s.keep(ctx, &s.sources, name, follow) })
 	}
+	s.all.Go(func() {
+		<-ctx.Done()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.closed = true
+	})
 	keep("depots", func(ctx context.Context) error { return store.FollowDepots(ctx, s.sawDepots) })
 	keep("warehouses", func(ctx context.Context) error { return store.FollowWarehouses(ctx, s.sawWarehouses) })
-	keep("orders", func(ctx context.Context) error { return store.FollowOpenOrders(ctx, s.sawOrders) })
-	keep("missions", func(ctx context.Context) error { return store.FollowActiveMissions(ctx, s.sawMissions) })
-	keep("cycles", func(ctx context.Context) error { return store.FollowCycles(ctx, cyclesShown, s.sawCycles) })
-	keep("decisions", s.followDecisions)
 	keep("acknowledgements", func(ctx context.Context) error { return store.FollowAlertAcks(ctx, acksRead, s.sawAcks) })
 	keep("refusals", func(ctx context.Context) error { return store.FollowRefusedOrders(ctx, refusalsShown, s.sawRefusals) })
-	keep("events", s.followEvents)
-	keep("drones", s.followDrones)
 	keep("locks", s.followLocks)
 	keep("learned", s.followLearned)
-	keep("positions", s.followPositions)
-	all.Go(func() { s.readStale(ctx) })
-	all.Go(func() { s.tick(ctx) })
-	all.Wait()
+	s.all.Go(func() { s.readStale(ctx) })
+	s.all.Go(func() { s.tick(ctx) })
+	s.all.Wait()
 }
 
 // keep follows again after a failure.
-func (s *session) keep(ctx context.Context, name string, follow func(context.Context) error) {
+func (s *session) keep(ctx context.Context, of *sources, name string, follow func(context.Context) error) {
 	restart.Until(ctx, func() {
 		if err := follow(ctx); err != nil && ctx.Err() == nil {
-			s.failed(name)
+			s.failed(of, name)
 			s.cfg.Log.WarnContext(ctx, "live feed interrupted; retrying", slog.String("source", name), slog.Any("err", err))
 		}
 	})
 }
 
-func (s *session) failed(source string) {
+func (s *session) failed(of *sources, source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sources.failed(source)
-}
-
-// delay is how long the session has been without an answer that it needs.
-func (s *session) delay() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sources.delay()
+	of.failed(source)
 }
 
 // malformed logs a document that cannot be shown.
@@ -107,6 +103,8 @@ func (s *session) tick(ctx context.Context) {
 		}
 		process := s.cfg.Process()
 		s.mu.Lock()
+		s.endUnused()
+		s.foretell(now)
 		s.picture.state.Process = process
 		s.picture.dropEnded(now)
 		s.picture.ledger.forget(now.Add(-decisionsBefore), s.picture.state.Cycles)

@@ -1,20 +1,29 @@
 package live
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// needed are the sources that a viewer's first snapshot waits for.
-var needed = []string{"depots", "warehouses", "drones", "missions", "orders", "cycles", "decisions", "locks", "acknowledgements"}
+// neededOfAll are the sources that a viewer's first snapshot waits for, and neededOfScope those of
+// each scope that it sees.
+var (
+	neededOfAll   = []string{"depots", "warehouses", "locks", "acknowledgements"}
+	neededOfScope = []string{"drones", "missions", "orders", "cycles", "decisions"}
+)
 
 // sources says which sources have answered and which fail. It is not safe for concurrent use.
 type sources struct {
+	needed   []string
 	known    map[string]bool      // those that have answered
 	failing  map[string]time.Time // since when
 	readTime time.Time            // the store's, of the latest answer
-	ready    chan struct{}        // closed once every needed source has answered
+	ready    bool                 // every needed source has answered
+	over     bool                 // nobody wants their answers any longer
 }
 
-func newSources() sources {
-	return sources{known: map[string]bool{}, failing: map[string]time.Time{}, ready: make(chan struct{})}
+func newSources(needed []string) sources {
+	return sources{needed: needed, known: map[string]bool{}, failing: map[string]time.Time{}}
 }
 
 // answered notes an answer; at is the store's time, zero if it does not say.
@@ -23,20 +32,8 @@ func (s *sources) answered(source string, at time.Time) {
 	if at.After(s.readTime) {
 		s.readTime = at
 	}
-	if s.known[source] {
-		return
-	}
 	s.known[source] = true
-	for _, name := range needed {
-		if !s.known[name] {
-			return
-		}
-	}
-	select {
-	case <-s.ready:
-	default:
-		close(s.ready)
-	}
+	s.ready = !slices.ContainsFunc(s.needed, func(name string) bool { return !s.known[name] })
 }
 
 func (s *sources) failed(source string) {

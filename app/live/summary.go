@@ -92,7 +92,7 @@ func pictureOf(past firestoretx.Past) picture {
 	for _, o := range past.Orders {
 		p.putOrder(o)
 	}
-	p.putCycles(past.Cycles, nil, true)
+	p.putCycles(past.Cycles, nil, true, func(domain.DepotID) bool { return true })
 	return p
 }
 

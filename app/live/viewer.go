@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +14,15 @@ import (
 type Viewer struct {
 	session *session
 	filter  Filter
-	seq     int64 // the last change that it was told
-	fresh   bool  // it needs a snapshot
+	after   string // the update that it has seen before it joined
+	// scopes hold what it sees: all of the fleet if within is nil, else the areas of these depots.
+	// They are known once sees is true.
+	scopes []*scope
+	within map[domain.DepotID]bool
+	sees   bool
+	moved  bool  // since its last snapshot it sees other areas
+	seq    int64 // the last change that it was told
+	fresh  bool  // it needs a snapshot
 	// shown are the entities that it has, if what it sees depends on where they are.
 	shown map[Key]bool
 	// held has the drones out of Filter.Near that have moved since the viewer was told where they are; turns
@@ -49,15 +57,45 @@ func (u Update) Empty() bool {
 }
 
 func newViewer(s *session, filter Filter, after string) *Viewer {
-	v := &Viewer{session: s, filter: filter, fresh: true, held: map[domain.DroneID]bool{}}
-	id, text, _ := cutLast(after, "-")
+	return &Viewer{session: s, filter: filter, after: after, fresh: true, held: map[domain.DroneID]bool{}}
+}
+
+// see sets what the viewer sees.
+func (v *Viewer) see(scopes []*scope, within map[domain.DepotID]bool) {
+	v.scopes = scopes
+	switch {
+	case !v.sees:
+		v.within, v.sees = within, true
+		v.resume()
+	case (v.within == nil) != (within == nil) || !maps.Equal(v.within, within):
+		v.within, v.fresh, v.moved = within, true, true
+	}
+}
+
+// resume has the viewer go on after the update that it has seen, if that was one of the same areas.
+func (v *Viewer) resume() {
+	id, text, _ := cutLast(v.after, "-")
 	seq, err := strconv.ParseInt(text, 10, 64)
 	// What a viewer with a moving view had before is not known.
-	if err != nil || id != s.id || filter.moves() {
-		return v
+	if err != nil || id != v.session.tagOf(v.within) || v.filter.moves() {
+		return
 	}
 	v.seq, v.fresh, v.resumed = seq, false, true
-	return v
+	if v.within == nil {
+		return
+	}
+	v.shown = map[Key]bool{}
+	for k := range v.session.picture.book.entries {
+		v.shown[k] = true // perhaps: to be told twice that it is gone does no harm
+	}
+}
+
+// passes reports whether the viewer sees a version. at, if given, is its newest position.
+func (v *Viewer) passes(of *Version, at *domain.Position) bool {
+	if v.within != nil && !of.isWithin(v.within) {
+		return false
+	}
+	return v.filter.passes(of, at)
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -72,26 +110,46 @@ func cutLast(s, sep string) (before, after string, found bool) {
 func (v *Viewer) Leave() {
 	if !v.left {
 		v.left = true
+		v.session.part(v)
 		v.session.leave()
 	}
 }
-
-// Ready is closed once a snapshot is complete.
-func (v *Viewer) Ready() <-chan struct{} { return v.session.sources.ready }
 
 // Ended is closed when the feed has ended.
 func (v *Viewer) Ended() <-chan struct{} { return v.session.ended }
 
 // Delay is how long the feed has been without an answer that it needs.
-func (v *Viewer) Delay() time.Duration { return v.session.delay() }
+func (v *Viewer) Delay() time.Duration {
+	v.session.mu.Lock()
+	defer v.session.mu.Unlock()
+	longest := v.session.sources.delay()
+	for _, sc := range v.scopes {
+		longest = max(longest, sc.sources.delay())
+	}
+	return longest
+}
 
-// Next is what changed since the viewer last asked.
+// ready reports whether all is known that the viewer sees, and the store's time of the latest answer.
+func (v *Viewer) ready() (at time.Time, ready bool) {
+	at, ready = v.session.sources.readTime, v.sees && v.session.sources.ready
+	for _, sc := range v.scopes {
+		at, ready = latest(at, sc.sources.readTime), ready && sc.sources.ready
+	}
+	return at, ready
+}
+
+// Next is what changed since the viewer last asked: nothing until all is known that it sees.
 func (v *Viewer) Next() Update {
 	s := v.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var u Update
+	readTime, ready := v.ready()
 	switch {
+	case !ready:
+		return u
+	case v.moved:
+		u.Snapshot, u.Resync = true, "the planning areas that are followed have changed"
 	case v.fresh:
 		u.Snapshot = true
 	case v.seq < s.picture.book.forgotten:
@@ -100,8 +158,8 @@ func (v *Viewer) Next() Update {
 		u.Snapshot, u.Resync = true, "the last update is not known"
 	}
 	if u.Snapshot {
-		v.seq, v.fresh, v.shown = 0, false, nil
-		if v.filter.moves() {
+		v.seq, v.fresh, v.moved, v.shown = 0, false, false, nil
+		if v.filter.moves() || v.within != nil {
 			v.shown = map[Key]bool{}
 		}
 	}
@@ -118,7 +176,7 @@ func (v *Viewer) Next() Update {
 		}
 	}
 	v.seq = s.picture.book.seq
-	u.ID, u.ReadTime = fmt.Sprintf("%s-%d", s.id, v.seq), s.sources.readTime
+	u.ID, u.ReadTime = fmt.Sprintf("%s-%d", s.tagOf(v.within), v.seq), readTime
 	return u
 }
 
@@ -161,7 +219,7 @@ func (v *Viewer) tell(u *Update, e *entry, told map[domain.DroneID]bool) {
 			at = &m.position.At
 		}
 	}
-	if e.version == nil || !v.filter.passes(e.version, at) {
+	if e.version == nil || !v.passes(e.version, at) {
 		v.hide(u, e.key, e.version == nil)
 		return
 	}
@@ -195,7 +253,7 @@ func (v *Viewer) tellMove(u *Update, p *Position, told map[domain.DroneID]bool, 
 	if told[p.Drone] || e == nil || e.version == nil {
 		return
 	}
-	if !v.filter.passes(e.version, &p.At) {
+	if !v.passes(e.version, &p.At) {
 		v.hide(u, k, false)
 		return
 	}

@@ -23,9 +23,16 @@ type world struct {
 
 func newWorld(seed uint64) *world {
 	return &world{
-		session: &session{id: "feed", picture: picture{book: newBook()}}, rng: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(0, 0),
+		session: &session{id: "feed", picture: picture{book: newBook()}, sources: sources{ready: true}}, rng: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(0, 0),
 		want: map[Key]string{}, at: map[domain.DroneID]domain.Position{},
 	}
+}
+
+// looking is a viewer of all that a session has.
+func looking(s *session, filter Filter, after string) *Viewer {
+	v := newViewer(s, filter, after)
+	v.see(nil, nil)
+	return v
 }
 
 func (w *world) somewhere() domain.Position { return domain.Position{Lat: w.rng.Float64()} }
@@ -150,7 +157,7 @@ func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 		}
 		for _, f := range filters {
 			for range 3 {
-				screens = append(screens, &screen{viewer: newViewer(w.session, f, ""), filter: f, has: map[Key]string{}, at: map[domain.DroneID]domain.Position{}})
+				screens = append(screens, &screen{viewer: looking(w.session, f, ""), filter: f, has: map[Key]string{}, at: map[domain.DroneID]domain.Position{}})
 			}
 		}
 		for range 400 {
@@ -160,7 +167,7 @@ func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 				case n < 5:
 					s.look(t)
 				case n == 5:
-					s.viewer = newViewer(w.session, s.filter, s.last) // connects again
+					s.viewer = looking(w.session, s.filter, s.last) // connects again
 				}
 			}
 		}
@@ -199,7 +206,7 @@ func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 func TestViewer_IsToldLaterOfDronesElsewhere(t *testing.T) {
 	w := newWorld(1)
 	w.picture.book.put(&Version{Key: Key{KindDrone, "D1"}, at: here(domain.Position{})})
-	v := newViewer(w.session, Filter{Near: &Area{Max: domain.Position{Lat: 1}}}, "")
+	v := looking(w.session, Filter{Near: &Area{Max: domain.Position{Lat: 1}}}, "")
 	v.Next()
 	told := func(lat float64, updates int) (n int) {
 		for range updates {
@@ -218,10 +225,10 @@ func TestViewer_ResyncsWhenRemovalsAreForgotten(t *testing.T) {
 	w := newWorld(1)
 	k := Key{KindOrder, "O1"}
 	w.picture.book.put(&Version{Key: k, form: 1})
-	v := newViewer(w.session, Filter{}, "")
+	v := looking(w.session, Filter{}, "")
 	v.Next()
 	w.picture.book.remove(k, w.now)
-	kept := newViewer(w.session, Filter{}, "feed-1")
+	kept := looking(w.session, Filter{}, "feed-1")
 	if u := kept.Next(); u.Snapshot || !slices.Contains(u.Deletes, k) {
 		t.Errorf("a viewer that comes back in time gets %+v", u)
 	}
@@ -233,7 +240,7 @@ func TestViewer_ResyncsWhenRemovalsAreForgotten(t *testing.T) {
 		t.Errorf("a viewer that was away for long gets %+v", u)
 	}
 	for _, after := range []string{"", "feed", "feed-x", "other-1", "feed-99"} {
-		if u := newViewer(w.session, Filter{}, after).Next(); !u.Snapshot {
+		if u := looking(w.session, Filter{}, after).Next(); !u.Snapshot {
 			t.Errorf("a viewer with the last event %q gets %+v", after, u)
 		}
 	}

@@ -156,7 +156,7 @@ type run struct {
 
 // follow notes when the documents of orders appear.
 func (r *run) follow(ctx context.Context, store *firestoretx.Store) error {
-	err := store.FollowOpenOrders(ctx, func(s firestoretx.Sight[domain.Order]) {
+	err := store.FollowOpenOrders(ctx, nil, func(s firestoretx.Sight[domain.Order]) {
 		now := time.Now()
 		r.mu.Lock()
 		defer r.mu.Unlock()
