@@ -202,6 +202,9 @@ func cut[T any](list []T, n int) (first, rest []T) {
 func (s *eventStream) snapshot(u live.Update, last bool) error {
 	o := s.opening()
 	o["last"] = last
+	if u.Within != nil {
+		o["areas"] = u.Within
+	}
 	if !u.ReadTime.IsZero() {
 		o["readTime"] = u.ReadTime.UTC()
 	}

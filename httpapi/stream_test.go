@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ type event struct {
 	Name, ID string
 	Data     struct {
 		Last     bool
+		Areas    []string
 		Reason   string
 		Entities []streamed
 		Upserts  []streamed
@@ -61,6 +63,7 @@ type page struct {
 	entities map[string]json.RawMessage // by kind/id
 	at       map[string][6]any          // positions by drone
 	names    map[string]int             // events by name
+	areas    []string                   // of the latest snapshot
 }
 
 // watch opens a stream. One that begins anew has its snapshot: the official emulator's
@@ -125,7 +128,9 @@ func (p *page) apply(e event) {
 	if e.Name == "snapshot" && p.names["snapshot"] == 0 {
 		clear(p.entities)
 	}
-	p.names[e.Name]++
+	if p.names[e.Name]++; e.Name == "snapshot" {
+		p.areas = e.Data.Areas
+	}
 	for _, u := range append(e.Data.Entities, e.Data.Upserts...) {
 		p.entities[u.Kind+"/"+u.ID] = u.Entity
 	}
@@ -565,6 +570,9 @@ func TestStream_FollowsTheAreasOfItsViewers(t *testing.T) {
 	both.has("drone/E2", `"homeDepotId":"DEPOT-2"`)
 	both.has("drone/D1", `"homeDepotId":"DEPOT-1"`)
 	lacks(both, "drone/E3")
+	if want := []string{"DEPOT-1", "DEPOT-2"}; !slices.Equal(both.areas, want) {
+		t.Errorf("its snapshot says that it is of %v, want %v", both.areas, want)
+	}
 	near, far := order("DEPOT-1"), order("DEPOT-2")
 	p.has(near, "planningDepotId")
 	panned.has(far, "planningDepotId")
@@ -576,6 +584,9 @@ func TestStream_FollowsTheAreasOfItsViewers(t *testing.T) {
 	// While one viewer sees the whole fleet, and after it has left, the others see theirs.
 	whole := s.watch("/api/v1/stream", "")
 	whole.has("drone/E3", `"homeDepotId":"DEPOT-3"`)
+	if whole.areas != nil {
+		t.Errorf("the snapshot of the whole fleet says that it is of %v", whole.areas)
+	}
 	next, third := order("DEPOT-1"), order("DEPOT-3")
 	whole.has(third, "planningDepotId")
 	p.has(next, "planningDepotId")

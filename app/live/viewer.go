@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,8 @@ const nearTurns = 24
 type Update struct {
 	// Snapshot says that Upserts is all there is.
 	Snapshot bool
+	// Within has the depots whose areas a snapshot is of; nil for the whole fleet.
+	Within []domain.DepotID
 	// Resync says why a snapshot follows, if the viewer did not ask for one.
 	Resync string
 	// ID names the update, for Join.
@@ -161,6 +164,9 @@ func (v *Viewer) Next() Update {
 		v.seq, v.fresh, v.moved, v.shown = 0, false, false, nil
 		if v.filter.moves() || v.within != nil {
 			v.shown = map[Key]bool{}
+		}
+		if v.within != nil {
+			u.Within = append([]domain.DepotID{}, slices.Sorted(maps.Keys(v.within))...)
 		}
 	}
 	due := v.nextTurn(u.Snapshot)

@@ -43,3 +43,45 @@ func TestConsole_AsksForTheDronesOfItsMapFirst(t *testing.T) {
 	await(t, ctx, `performance.now() - fleet.stream.heard < 200`)
 	is(t, ctx, "it loses no drone and no connection", `fleet.map.drawn === 1000 && window.lost === 0`)
 }
+
+// F-CYC-03: a page that is told of some areas only says so, asks for others when the map shows them, and begins with those of its
+// map the next time.
+func TestConsole_SaysThatItHasSomeAreasOnly(t *testing.T) {
+	t.Parallel()
+	ctx := page(t)
+	asked := make(chan url.Values, 100)
+	address := streaming(t, nil, func(r *http.Request, send func(string, form)) {
+		asked <- r.URL.Query()
+		depot := func(id string) form {
+			return form{"kind": "depot", "id": id, "entity": form{"id": id, "name": id, "position": form{"lat": 48.5, "lon": 2.35}}}
+		}
+		send("snapshot", form{"serverTime": time.Now(), "last": true, "areas": []string{"DEPOT-1"}, "entities": []form{depot("DEPOT-1"), depot("DEPOT-2"), depot("DEPOT-3")}})
+		for r.Context().Err() == nil {
+			send("changes", form{"serverTime": time.Now(), "feedDelayMs": 0, "upserts": []form{}})
+			time.Sleep(250 * time.Millisecond)
+		}
+	})
+	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"#map=48.5,2.35,20000"))
+	await(t, ctx, `document.querySelector("#areas")?.textContent === "Only what belongs to 1 of 3 depots: those near the map"`)
+	if first := <-asked; len(first) != 0 {
+		t.Errorf("asked first for %v", first)
+	}
+	for q := range asked { // small as the fleet looks
+		if q.Get("near") != "" && q.Get("after") != "" {
+			break
+		}
+	}
+	do(t, ctx, chromedp.Reload())
+	for q := range asked {
+		if q.Get("near") == "" {
+			t.Errorf("asks for %v, and not for what is near", q)
+		}
+		if q.Get("after") == "" {
+			var box [4]float64
+			if _, err := fmt.Sscanf(q.Get("near"), "%f,%f,%f,%f", &box[0], &box[1], &box[2], &box[3]); err != nil || box[0] > 48.48 || box[0] < 48.46 || box[3] < 2.4 || box[3] > 2.5 {
+				t.Errorf("asks first for what is near %v: %v", box, err)
+			}
+			break
+		}
+	}
+}

@@ -18,6 +18,7 @@ export function Header({ p }: Props) {
     <p id="clock" title="The State Manager's time">{clock(p.live.now())}</p>
     <label class="find">Find <input id="find" type="search" maxLength={128} autocomplete="off" spellcheck={false} value={m.find} onInput={(e) => p.narrow(m.only, e.currentTarget.value)} /></label>
     <FilterNote p={p} />
+    <AreasNote p={p} />
     <p id="said" role="status">{m.said}</p>
     <p id="who">{m.who?.name}</p>
     <a id="signin" href="/signin" hidden={!m.mustSignIn}>Sign in</a>
@@ -25,6 +26,13 @@ export function Header({ p }: Props) {
     <button id="sound" type="button" aria-pressed={m.sound} onClick={() => m.set({ sound: !m.sound })}>Sound</button>
     <button id="theme" type="button" onClick={() => p.theme(p.dark ? "light" : "dark")}>Theme</button>
   </header>;
+}
+
+// AreasNote says that the page has only a part of the fleet, and which one.
+function AreasNote({ p }: Props) {
+  const { areas } = p.stream;
+  if (!areas || p.model.past) return null;
+  return <p id="areas" role="status" title={areas.join(", ")}>Only what belongs to {areas.length} of {p.live.all.depot.size} depots: those near the map</p>;
 }
 
 // FilterNote says what the page is narrowed to, and how much of the fleet is left.

@@ -22,10 +22,13 @@ export class Stream {
   private opened = 0;
   whole = false; // the store has a whole snapshot
   near: Box | null = null; // where the server tells of drones sooner than elsewhere; null for all the world
+  areas: string[] | null = null; // the depots whose areas the server tells of; null for the whole fleet
   private fresh = true; // the next snapshot part is the first
   private last = ""; // the id of the last event
 
   constructor(private store: Store, private changed: () => void) {
+    // To begin with the whole of a large fleet is expensive, and the server would leave out the rest at once.
+    if (localStorage.getItem("areas")) this.near = mapped(location.hash);
     this.open();
     setInterval(() => {
       // Also while it opens: a server that hangs accepts connections and says nothing.
@@ -34,7 +37,7 @@ export class Stream {
   }
 
   private open(): void {
-    const source = new EventSource("/api/v1/stream" + (this.near ? `?near=${this.near.join()}&after=${this.last}` : ""));
+    const source = new EventSource("/api/v1/stream" + (this.near ? `?near=${this.near.join()}` + (this.last && `&after=${this.last}`) : ""));
     this.source = source;
     this.opened = performance.now();
     const on = <T extends { serverTime: string }>(name: string, act: (data: T) => void) => {
@@ -47,11 +50,15 @@ export class Stream {
         this.changed();
       });
     };
-    on<{ serverTime: string; last: boolean; entities: Upsert[] }>("snapshot", (s) => {
+    on<{ serverTime: string; last: boolean; entities: Upsert[]; areas?: string[] }>("snapshot", (s) => {
       if (this.fresh) this.store.clear();
       this.fresh = this.whole = s.last;
       s.entities.forEach((u) => this.store.upsert(u));
-      if (s.last) this.state = "live";
+      if (!s.last) return;
+      this.state = "live";
+      this.areas = s.areas ?? null;
+      if (this.areas) localStorage.setItem("areas", "1");
+      else if (this.store.marks.size < many) localStorage.removeItem("areas");
     });
     on<{ serverTime: string; upserts?: Upsert[]; deletes?: Key[]; positions?: Position[]; feedDelayMs: number }>("changes", (c) => {
       this.delay = c.feedDelayMs;
@@ -71,11 +78,10 @@ export class Stream {
 
   // look tells the server what the map of a large fleet shows, if it has left what the server knows or is much smaller.
   look(at: Box): void {
-    if (this.state !== "live" || this.store.marks.size < many || performance.now() - this.opened < rarely) return;
+    if (this.state !== "live" || (this.store.marks.size < many && !this.areas) || performance.now() - this.opened < rarely) return;
     const [s, w, n, e] = at, tall = n - s, wide = e - w, k = this.near;
     if (!(tall > 0) || k && k[0] <= s && k[1] <= w && k[2] >= n && k[3] >= e && k[2] - k[0] < 6 * tall) return;
-    const within = (v: number, most: number) => Math.max(-most, Math.min(most, v)).toFixed(4);
-    this.near = [within(s - tall / 2, 90), within(w - wide / 2, 180), within(n + tall / 2, 90), within(e + wide / 2, 180)].map(Number) as Box;
+    this.near = [within(s - tall / 2, 90), within(w - wide / 2, 180), within(n + tall / 2, 90), within(e + wide / 2, 180)];
     this.source?.close();
     this.fresh = true;
     this.open();
@@ -95,3 +101,13 @@ export class Stream {
     setTimeout(() => this.open(), retry);
   }
 }
+
+// mapped is twice what the map of a page's address shows; null if it names none.
+function mapped(hash: string): Box | null {
+  const [lat, lon, scale] = (new URLSearchParams(hash.slice(1)).get("map") ?? "").split(",").map(Number);
+  if (!(scale > 0)) return null;
+  const tall = (innerHeight / scale) * Math.cos((lat * Math.PI) / 180), wide = innerWidth / scale;
+  return [within(lat - tall, 90), within(lon - wide, 180), within(lat + tall, 90), within(lon + wide, 180)];
+}
+
+function within(v: number, most: number): number { return Number(Math.max(-most, Math.min(most, v)).toFixed(4)); }
