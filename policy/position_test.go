@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -179,48 +180,94 @@ func alter(t *testing.T, v reflect.Value) {
 	}
 }
 
+// dueRule says whether a report must be written that took a binding from before to after.
+type dueRule func(p DronePolicy, stored, before, after *Binding, change Change, now time.Time) bool
+
+// mustWrite is the rule of production.
+func mustWrite(p DronePolicy, stored, before, after *Binding, change Change, now time.Time) bool {
+	return !change.OnlyWhereabouts() || !change.WithinDrone() || p.PositionDue(&stored.Drone, &before.Drone, &after.Drone, after.Mission, now)
+}
+
+// judgeUnwritten draws reports of a drone. It returns what was wrong with one that the rule left unwritten.
+func judgeUnwritten(t *rapid.T, rule dueRule) error {
+	p, b := byForetelling(), northbound()
+	stored, now := b, written
+	for range rapid.IntRange(1, 30).Draw(t, "reports") {
+		now = now.Add(rapid.SampledFrom([]time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second, 9 * time.Second}).Draw(t, "pause"))
+		report := domain.Telemetry{
+			DroneID: "D1", Timestamp: now, Battery: rapid.Float64Range(0, 100).Draw(t, "battery"), SpeedKmh: 36,
+			Status:   rapid.SampledFrom([]domain.DroneStatus{domain.DroneMoving, domain.DroneMoving, domain.DroneDelivering, domain.DroneIdle, domain.DroneProblem}).Draw(t, "status"),
+			Position: b.Drone.Position.Moved(rapid.Float64Range(-40, 40).Draw(t, "north"), rapid.Float64Range(-40, 40).Draw(t, "east")), MissionID: b.Drone.CurrentMissionID,
+		}
+		if rapid.Bool().Draw(t, "keeps its charge") {
+			report.Battery = b.Drone.Battery
+		}
+		if rapid.IntRange(0, 9).Draw(t, "stop") == 0 && b.Mission != nil {
+			report.Position = b.Mission.Route[0].Position
+		}
+		before := b
+		after, change, err := p.ApplyTelemetry(b, report, now)
+		if err != nil {
+			return err
+		}
+		b = after
+		if rule(p, &stored, &before, &after, change, now) {
+			stored = after
+			continue
+		}
+		w := stored.Drone.WhereaboutsAt(now)
+		if off := w.DistanceMetres(report.Position); off > w.ErrorMetres {
+			return fmt.Errorf("not written, and %.0f m from where readers see it; bound %.0f m", off, w.ErrorMetres)
+		}
+		if age := now.Sub(stored.Drone.SeenAt); age > p.Foretelling.Longest() {
+			return fmt.Errorf("not written for %s", age)
+		}
+		if !reflect.DeepEqual(stored.Mission, b.Mission) || !reflect.DeepEqual(stored.Orders, b.Orders) || stored.Drone.Status != b.Drone.Status {
+			return fmt.Errorf("not written: %+v, %+v", b.Drone, b.Mission)
+		}
+	}
+	return nil
+}
+
 // F-POS-01, F-POS-03: whatever a drone reports and however often, a report that is not written says
 // what readers foretell, nothing that it proves is lost, and the document is never older than the
 // longest time between two writes.
 func TestDronePolicy_UnwrittenReportsSayNothingNew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, b := byForetelling(), northbound()
-		stored, now := b, written
-		for range rapid.IntRange(1, 30).Draw(t, "reports") {
-			now = now.Add(rapid.SampledFrom([]time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second, 9 * time.Second}).Draw(t, "pause"))
-			report := domain.Telemetry{
-				DroneID: "D1", Timestamp: now, Battery: rapid.Float64Range(0, 100).Draw(t, "battery"), SpeedKmh: 36,
-				Status:   rapid.SampledFrom([]domain.DroneStatus{domain.DroneMoving, domain.DroneMoving, domain.DroneDelivering, domain.DroneIdle, domain.DroneProblem}).Draw(t, "status"),
-				Position: b.Drone.Position.Moved(rapid.Float64Range(-40, 40).Draw(t, "north"), rapid.Float64Range(-40, 40).Draw(t, "east")), MissionID: b.Drone.CurrentMissionID,
-			}
-			if rapid.Bool().Draw(t, "keeps its charge") {
-				report.Battery = b.Drone.Battery
-			}
-			if rapid.IntRange(0, 9).Draw(t, "stop") == 0 && b.Mission != nil {
-				report.Position = b.Mission.Route[0].Position
-			}
-			after, change, err := p.ApplyTelemetry(b, report, now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			due := !change.OnlyWhereabouts() || !change.WithinDrone() || p.PositionDue(&stored.Drone, &b.Drone, &after.Drone, after.Mission, now)
-			b = after
-			if due {
-				stored = after
-				continue
-			}
-			w := stored.Drone.WhereaboutsAt(now)
-			if off := w.DistanceMetres(report.Position); off > w.ErrorMetres {
-				t.Fatalf("not written, and %.0f m from where readers see it; bound %.0f m", off, w.ErrorMetres)
-			}
-			if age := now.Sub(stored.Drone.SeenAt); age > p.Foretelling.Longest() {
-				t.Fatalf("not written for %s", age)
-			}
-			if !reflect.DeepEqual(stored.Mission, b.Mission) || !reflect.DeepEqual(stored.Orders, b.Orders) || stored.Drone.Status != b.Drone.Status {
-				t.Fatalf("not written: %+v, %+v", b.Drone, b.Mission)
-			}
+		if err := judgeUnwritten(t, mustWrite); err != nil {
+			t.Fatal(err)
 		}
 	})
+}
+
+// F-POS-03: the check above notices each rule that leaves too much unwritten.
+func TestJudgeUnwritten_NoticesWrongRules(t *testing.T) {
+	with := func(change func(*Foretelling)) dueRule {
+		return func(p DronePolicy, stored, before, after *Binding, c Change, now time.Time) bool {
+			change(&p.Foretelling)
+			return mustWrite(p, stored, before, after, c, now)
+		}
+	}
+	for name, rule := range map[string]dueRule{
+		"a report that proves a stop is skipped": func(p DronePolicy, stored, before, after *Binding, c Change, now time.Time) bool {
+			return len(c.Missions) == 0 && mustWrite(p, stored, before, after, c, now)
+		},
+		"a change of status is skipped": func(p DronePolicy, stored, before, after *Binding, c Change, now time.Time) bool {
+			return before.Drone.Status == after.Drone.Status && mustWrite(p, stored, before, after, c, now)
+		},
+		"a turn is skipped":        with(func(f *Foretelling) { f.ErrorMetres = 1000 }),
+		"the heartbeat is skipped": with(func(f *Foretelling) { f.Heartbeat = time.Hour }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			histories := rapid.Custom(func(t *rapid.T) error { return judgeUnwritten(t, rule) })
+			for seed := range 1000 {
+				if histories.Example(seed) != nil {
+					return
+				}
+			}
+			t.Error("1000 histories show nothing wrong")
+		})
+	}
 }
 
 // F-POS-03: a heartbeat with which a drone that reports could look silent is refused.
