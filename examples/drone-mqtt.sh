@@ -9,7 +9,7 @@ tick=${TICK:-1} step=${STEP:-60} # seconds between reports, and metres flown bet
 broker=(-V 5 -h "${MQTT_HOST:-localhost}" -p "${MQTT_PORT:-1883}" -q 1)
 [[ -z ${MQTT_USER:-} ]] || broker+=(-u "$MQTT_USER" -P "${MQTT_PASSWORD:-}")
 json=(-D publish content-type application/json)
-mission='' count=0 route='[]' ended='' resumed='' reached='' until='' session=$RANDOM$RANDOM
+begun='' mission='' count=0 route='[]' ended='' resumed='' reached='' until='' session=$RANDOM$RANDOM
 link() { printf '{"droneId": "%s", "sessionId": "%s", "status": "%s", "time": "%s"}' "$drone" "$session" "$1" "$(date -u +%FT%TZ)"; }
 
 # The session outlives a disconnection, so that commands wait in the broker, which says LOST then.
@@ -87,7 +87,13 @@ report() {
 }
 
 listen() { # until nothing comes for a tick
-  while read -r -t "$tick" topic payload <&3; do hear "$topic" "$payload"; done
+  local line topic payload
+  while IFS= read -r -t "$tick" line <&3; do
+    read -r topic payload <<<"$begun$line"
+    begun=''
+    hear "$topic" "$payload"
+  done
+  begun+=$line # of a message that is still coming
   kill -0 "$subscriber" 2>/dev/null || { say "has no connection to the broker"; exit 1; }
 }
 

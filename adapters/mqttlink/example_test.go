@@ -1,9 +1,11 @@
 package mqttlink_test
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +50,40 @@ func (l *linking) await(t *testing.T, want ...domain.LinkStatus) {
 		}
 		return nil
 	})
+}
+
+// F-GW-06: the example loses no command that it gets in parts, more than a tick apart.
+func TestExample_TakesACommandThatComesInParts(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip("jq is not installed")
+	}
+	tools := t.TempDir()
+	for name, script := range map[string]string{
+		"mosquitto_pub": "echo PUBACK RC:0\n",
+		"mosquitto_sub": `command='{"mission": {"id": "M-1", "status": "ACTIVE", "route": []}}'
+for part in 'fleet/D-1/mis' 'sions ' "${command:0:20}" "${command:20}"; do printf %s "$part"; sleep 0.2; done
+echo
+exec sleep 60
+`} {
+		if err := os.WriteFile(filepath.Join(tools, name), []byte("#!/usr/bin/env bash\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "../../examples/drone-mqtt.sh", "D-1", "48.85", "2.35")
+	cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"), "TICK=0.05")
+	cmd.WaitDelay = time.Second
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
+	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || line != "D-1 takes M-1 with 0 stops completed\n" {
+		t.Errorf("it says %q, %v", line, err)
+	}
 }
 
 // F-GW-06: examples/drone-mqtt.sh, which has none of our code, is told who it is not,
