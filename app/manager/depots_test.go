@@ -59,15 +59,15 @@ func TestManager_NamesDepotsWithoutCycles(t *testing.T) {
 	if err := m.Store.IngestOrder(ctx, req, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	ended := make(chan struct{})
-	go func() { defer close(ended); m.watchDepots(ctx) }()
-	watch := m.DepotsWatch()
 	// D2 has cycles, as far as its records tell.
 	ahead := domain.Cycle{ID: "C", DepotID: "D2", Outcome: domain.CycleEmpty, StartedAt: time.Now().Add(time.Hour)}
 	if err := m.Store.RecordCycle(ctx, ahead); err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
+	ended := make(chan struct{})
+	go func() { defer close(ended); m.watchDepots(ctx) }()
+	watch := m.DepotsWatch()
 	emutest.Eventually(t, "an obstacle", func() error {
 		if watch() == nil {
 			return errors.New("none yet")
