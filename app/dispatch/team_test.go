@@ -312,6 +312,52 @@ func takenOver(t *testing.T, speed float64, fail func(*optimizer) (mend func()))
 	return took
 }
 
+// F-OWN-02: while no member comes or goes, at least nine of ten cycles begin with what their planner
+// remembers of the area's cycle before. With a lock for each cycle that is left to chance:
+//
+//	LONG_TESTS=1 go test ./app/dispatch -run TestTeam_KeepsWhatPlannersRemember -v [-lock-each-cycle]
+func TestTeam_KeepsWhatPlannersRemember(t *testing.T) {
+	longtest.Only(t, "runs cycles of twenty areas in ten members")
+	t.Parallel()
+	for _, speed := range speeds {
+		if rememberNineOfTen(t, speed) || *lockEachCycle {
+			return
+		}
+	}
+	t.Error("fewer at each speed")
+}
+
+// rememberNineOfTen reports whether so many cycles remember the one before, once areas stay. On a busy
+// machine heartbeats may be late, which moves areas, so several rounds of cycles may show it.
+func rememberNineOfTen(t *testing.T, speed float64) bool {
+	t.Helper()
+	c := newCompany(t, speed, 20)
+	defer c.stop()
+	for range 10 {
+		c.startAs(dispatch.Config{LockEachCycle: *lockEachCycle})
+	}
+	counted := func() (run, remembered int64) {
+		for _, o := range c.members {
+			run, remembered = run+o.meter.Cycles.Count(meter.CycleRun), remembered+o.meter.Cycles.Remembered.Value()
+		}
+		return run, remembered
+	}
+	for range 3 {
+		c.covered(c.clock.Now(), nil) // members may still have come
+		ranBefore, rememberedBefore := counted()
+		for range 3 {
+			c.covered(c.clock.Now(), nil)
+		}
+		run, remembered := counted()
+		run, remembered = run-ranBefore, remembered-rememberedBefore
+		t.Logf("x%g: %d of %d cycles remembered the one before", speed, remembered, run)
+		if 10*remembered >= 9*run {
+			return true
+		}
+	}
+	return false
+}
+
 // F-OWN-01, F-OWN-03: an optimizer of an earlier version takes the lock for each cycle. Beside it a
 // member still gets its areas, one cycle at a time, and when the member dies the other one plans.
 func TestTeam_SharesTheLockWithAnEarlierOptimizer(t *testing.T) {
