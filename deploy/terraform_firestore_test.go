@@ -30,7 +30,7 @@ type indexFile struct {
 // collections of the code.
 func checkFirestore(p *tfmodule.Plan, way map[string]cty.Value, w *world, files tfmodule.Files) []string {
 	name := "firestore.indexes.json"
-	if _, sharded := way["event_shards"]; sharded {
+	if _, sharded := way["sharded_indexes"]; sharded {
 		name = "firestore.indexes.sharded.json"
 	}
 	var file indexFile
@@ -38,7 +38,7 @@ func checkFirestore(p *tfmodule.Plan, way map[string]cty.Value, w *world, files 
 		return []string{err.Error()}
 	}
 	_, enterprise := way["firestore_edition"]
-	_, sharded := way["event_shards"]
+	_, sharded := way["sharded_indexes"]
 	found := checkDatabase(p, enterprise)
 	found = append(found, checkFields(p, w, file, enterprise)...)
 	found = append(found, checkIndexes(p, file, enterprise, sharded)...)
@@ -148,6 +148,7 @@ var byHand = []string{
 	"drones, COLLECTION, homeDepotId ASCENDING, status ASCENDING",
 	"drones, COLLECTION, status ASCENDING",
 	"drones, COLLECTION, unregistered ASCENDING",
+	"events, COLLECTION, reason ASCENDING",
 	"keys, COLLECTION, createdAt ASCENDING",
 	"keys, COLLECTION, createdBy ASCENDING",
 	"keys, COLLECTION, revokedAt ASCENDING",
@@ -162,8 +163,6 @@ var byHand = []string{
 	"missions, COLLECTION, revokePending ASCENDING",
 	"missions, COLLECTION, endTime ASCENDING",
 	"missions, COLLECTION, startTime ASCENDING",
-	"orders, COLLECTION, createdAt ASCENDING",
-	"orders, COLLECTION, deliveredAt ASCENDING",
 	"orders, COLLECTION, requesterId ASCENDING",
 	"orders, COLLECTION, status ASCENDING, held ASCENDING",
 	"orders, COLLECTION, status ASCENDING, late ASCENDING",
@@ -181,7 +180,7 @@ func checkIndexes(p *tfmodule.Plan, file indexFile, enterprise, sharded bool) []
 	if enterprise {
 		want = append(want, byHand...)
 		if !sharded {
-			want = append(want, "events, COLLECTION, reason ASCENDING", "events, COLLECTION, time ASCENDING")
+			want = append(want, "events, COLLECTION, time ASCENDING", "orders, COLLECTION, createdAt ASCENDING", "orders, COLLECTION, deliveredAt ASCENDING")
 		}
 	}
 	for _, i := range file.Indexes {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,12 +171,12 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run, Identity-Aware Proxy": settings(map[string]cty.Value{
 		"iap": proxied("/projects/1/global/backendServices/2", "email=ann@example.com"), "live_telemetry": cty.False, "trusted_proxies": cty.ListValEmpty(cty.String),
 	}),
-	"Cloud Run, large fleet":      settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8), "require_sender": cty.True, "webhook_key_secret": cty.StringVal("webhook-key")}),
+	"Cloud Run, large fleet":      settings(map[string]cty.Value{"sharded_indexes": cty.True, "require_sender": cty.True, "webhook_key_secret": cty.StringVal("webhook-key")}),
 	"Cloud Run, years of records": settings(map[string]cty.Value{"telemetry_archive": cty.StringVal("archive-1.fleet.telemetry"), "retention": cty.StringVal("events=30y,decisions=30y,orders=1y,cycles=30d")}),
 	"Cloud Run, history":          settings(map[string]cty.Value{"history": bigquery("123456789012", "europe-west9", 30)}),
 	"Cloud Run, Enterprise":       settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
 	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
-		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
+		"firestore_edition": cty.StringVal("ENTERPRISE"), "sharded_indexes": cty.True,
 	}),
 	"Cloud Run, gateway": settings(map[string]cty.Value{"gateway_image": cty.StringVal("images.example/gateway:v1")}),
 	"Cloud Run, gateway with tokens, locks in Redis": func() map[string]cty.Value {
@@ -310,7 +311,6 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"firestore_database": {cty.StringVal("A"), cty.StringVal("")},
 		"runtime":            {cty.StringVal("vm")},
 		"firestore_edition":  {cty.StringVal("enterprise"), cty.StringVal("")},
-		"event_shards":       {cty.NumberIntVal(-1), cty.NumberFloatVal(1.5), cty.NumberIntVal(101)},
 		"statemanager_image": {cty.StringVal(""), cty.StringVal("a/b"), cty.StringVal("a/b:latest")},
 		"optimizer_image":    {cty.StringVal(""), cty.StringVal("localhost:5000/b"), cty.StringVal("a/b:latest")},
 		"statemanager_instances": {
@@ -369,7 +369,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 	}
 	for _, name := range m.Variables() {
 		values, ok := bad[name]
-		if !ok && name != "protect" && name != "live_telemetry" && name != "ramp" && name != "require_sender" { // true or false
+		if !ok && !slices.Contains([]string{"protect", "live_telemetry", "ramp", "require_sender", "sharded_indexes"}, name) { // true or false
 			t.Errorf("variable %s has no rule that is tested here", name)
 		}
 		for _, v := range values {

@@ -61,7 +61,7 @@ func (s *Store) Census(ctx context.Context) (Census, error) {
 	for _, priority := range domain.Priorities {
 		counting(s.openOrders().Where("late", "==", true).Where("priority", "==", priority.String()), func(n int64) { c.Overdue[priority] = n })
 		g.Go(func() error {
-			created, err := oldest(ctx, pending.Where("held", "==", false).Where("priority", "==", priority.String()))
+			created, err := oldest(ctx, s.ofShards(pending).Where("held", "==", false).Where("priority", "==", priority.String()))
 			if !created.IsZero() {
 				mu.Lock()
 				defer mu.Unlock()

@@ -21,7 +21,7 @@ func TestStore_CensusCountsTheFleet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			emutest.ServeFirestore(t, firestoreemu.Options{Indexes: indexes})
 			clients := emutest.Clients(t)
-			s := New(clients.Firestore, Config{})
+			s := New(clients.Firestore, Config{Sharded: name == "sharded"})
 			ctx, now := t.Context(), time.Now().Truncate(time.Microsecond)
 			var drones []domain.Telemetry
 			for i := range 5 {

@@ -30,7 +30,7 @@ type Deeds struct {
 // DeedsOf reads what a person did from one time until another; what anybody did if the name is empty.
 //
 // Cost: 9 RPCs; a read for each event and change of a place of the period, and for each of the
-// person's other records, or of the period's. Where events are sharded, 4 RPCs more.
+// person's other records, or of the period's. For what anybody did in a sharded fleet 1 RPC more.
 func (s *Store) DeedsOf(ctx context.Context, name string, from, to time.Time) (d Deeds, err error) {
 	p := period{s, name, from, to, &d.Malformed}
 	err = errors.Join(
@@ -71,19 +71,15 @@ func (p period) during(q firestore.Query, when string) firestore.Query {
 	return q.Where(when, ">=", p.from).Where(when, "<", p.to)
 }
 
-// dated reads documents of a collection by an index of who and when. For events a sharded fleet has an index
-// that begins with the shard instead; an operator's command does not know how many shards there are.
+// dated reads documents of a collection by an index of who and when. For the operators' events a sharded fleet
+// has an index that begins with the shard instead; an operator's command does not know which it is.
 func dated[T any](ctx context.Context, p period, to *[]T, collection, who, when string, c codec[T], at func(T) time.Time) error {
 	q := p.during(p.documents(collection, who), when).OrderBy(when, firestore.Desc)
 	err := within(ctx, p, to, q, c, at)
 	if status.Code(err) != codes.FailedPrecondition {
 		return err
 	}
-	err = nil
-	for _, some := range inShards(q, maxEventShards, maxIn) {
-		err = errors.Join(err, within(ctx, p, to, some, c, at))
-	}
-	return err
+	return within(ctx, p, to, inShards(q, Shards)[0], c, at)
 }
 
 // every reads all documents of the person in a collection, or everybody's of the period, and keeps

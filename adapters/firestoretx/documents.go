@@ -40,8 +40,8 @@ const (
 	expireAt = "expireAt"
 	// keyLastUsed is when an API key was used.
 	keyLastUsed = "lastUsedAt"
-	// eventShard spreads the events of large fleets, see Config.EventShards.
-	eventShard = "shard"
+	// shard spreads the times of events and orders over indexes, see Config.Sharded.
+	shard = "shard"
 	// beatAt and shareSince of a member are by the server's clock.
 	beatAt     = "beatAt"
 	shareSince = "shareSince"
@@ -270,6 +270,11 @@ var orderCodec = append(codec[domain.Order]{
 	text("contentHash", func(o *domain.Order) *string { return &o.ContentHash }),
 	instant("contentPublishedAt", func(o *domain.Order) *time.Time { return &o.ContentPublishedAt }),
 	whole("revision", func(o *domain.Order) *int64 { return &o.Revision }),
+	{
+		name: shard,
+		get:  func(o *domain.Order) any { return shardOf(string(o.ID)) },
+		set:  func(*domain.Order, any) error { return nil },
+	},
 }, dueFields(func(o *domain.Order) *time.Time { return &o.DueAt }, func(o *domain.Order) domain.DepotID { return o.PlanningDepotID })...)
 
 var waypointCodec = codec[domain.Waypoint]{

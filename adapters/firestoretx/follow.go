@@ -127,48 +127,10 @@ func (s *Store) FollowWarehouses(ctx context.Context, seen func(Sight[domain.War
 }
 
 // FollowEvents follows the events after since, by the clocks of the State Managers that wrote them.
-// The set only grows, so restart it now and then. With sharded events each 30 shards have a
-// listener, which begins with a sight that is Whole.
+// The set only grows, so restart it now and then.
 func (s *Store) FollowEvents(ctx context.Context, since time.Time, seen func(Sight[domain.Event])) error {
-	after := func(q firestore.Query) error {
-		return follow(ctx, q.Where("time", ">", since), eventCodec.decode, seen)
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	queries := s.ofShards(s.client.Collection(Events).Query, maxIn)
-	ended := make(chan error, len(queries))
-	for _, q := range queries {
-		go func() { ended <- after(q) }()
-	}
-	err := <-ended
-	stop()
-	for range len(queries) - 1 {
-		<-ended
-	}
-	return wrap(err, "follow events")
-}
-
-// ofShards is a query of events, or with sharded events one for each group of shards.
-func (s *Store) ofShards(q firestore.Query, group int) (queries []firestore.Query) {
-	if s.shards == 0 {
-		return []firestore.Query{q}
-	}
-	return inShards(q, s.shards, group)
-}
-
-// maxEventShards is the most that --event-shards takes.
-const maxEventShards = 100
-
-// inShards is a query of events, one for each group of shards.
-func inShards(q firestore.Query, shards, group int) (queries []firestore.Query) {
-	all := make([]int, shards)
-	for i := range all {
-		all[i] = i
-	}
-	for some := range slices.Chunk(all, group) {
-		queries = append(queries, q.Where(eventShard, "in", some))
-	}
-	return queries
+	q := s.ofShards(s.client.Collection(Events).Where("time", ">", since))
+	return wrap(follow(ctx, q, eventCodec.decode, seen), "follow events")
 }
 
 // DronesOf reads drones by id; those that do not exist are left out. A *MalformedError

@@ -43,26 +43,19 @@ type HistorySink struct {
 	Malformed func(error) // a document that cannot be decoded and is left out
 }
 
-const (
-	// historyPage bounds the documents of a page.
-	historyPage = 500
-	// historyQueries bounds the queries at once.
-	historyQueries = 8
-)
+// historyPage bounds the documents of a page.
+const historyPage = 500
 
 // ReadHistory reads the events, decisions and refusals from one time until another.
 //
-// Cost: 3 RPCs, with sharded events 1 more for each further shard, and 1 for each 500 documents; a read
-// for each document, at least one for each query.
+// Cost: 3 RPCs, and 1 for each 500 documents; a read for each document, at least one for each query.
 func (s *Store) ReadHistory(ctx context.Context, from, until time.Time, to HistorySink) error {
 	reading, ctx := errgroup.WithContext(ctx)
-	reading.SetLimit(historyQueries)
 	var one sync.Mutex
-	for _, q := range s.ofShards(s.client.Collection(Events).Query, 1) {
-		reading.Go(func() error {
-			return pages(ctx, &one, during(q, "time", from, until), decodeCommitted, to.Events, to.Malformed)
-		})
-	}
+	reading.Go(func() error {
+		q := during(s.ofShards(s.client.Collection(Events).Query), "time", from, until)
+		return pages(ctx, &one, q, decodeCommitted, to.Events, to.Malformed)
+	})
 	reading.Go(func() error {
 		q := during(s.client.Collection(Decisions).Query, "appliedAt", from, until)
 		return pages(ctx, &one, q, ledgerCodec.decode, to.Decisions, to.Malformed)

@@ -21,7 +21,7 @@ const waitingLooked = 10
 // for each depot and each recent cycle, 2 RPCs and no depot with FollowPlaces. For each depot without such cycles 1 RPC and up to
 // 10 reads more.
 func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.DepotID, error) {
-	old := s.client.Collection(Orders).Where("status", "==", string(domain.OrderPending)).
+	old := s.ofShards(s.where(Orders, "status", string(domain.OrderPending))).
 		Where("createdAt", "<", since).OrderBy("createdAt", firestore.Desc).Limit(waitingLooked)
 	waits, err := s.anyWaits(ctx, old, since)
 	if err != nil || !waits {

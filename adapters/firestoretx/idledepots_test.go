@@ -17,12 +17,17 @@ import (
 
 // F-OPT-06: a depot is idle if an order has waited since before a time, and no later cycle of that
 // depot came to a plan. Held orders, orders that became PENDING again, and failed cycles do not
-// count. The cost is bounded.
+// count. The cost is bounded. The same holds with sharded indexes (F-HIS-03).
 func TestStore_IdleDepots(t *testing.T) {
-	emutest.ServeFirestore(t, firestoreemu.Options{Indexes: deploy.FirestoreIndexes})
+	t.Run("default", func(t *testing.T) { checkIdleDepots(t, deploy.FirestoreIndexes, false) })
+	t.Run("sharded", func(t *testing.T) { checkIdleDepots(t, deploy.ShardedFirestoreIndexes, true) })
+}
+
+func checkIdleDepots(t *testing.T, indexes []byte, sharded bool) {
+	emutest.ServeFirestore(t, firestoreemu.Options{Indexes: indexes})
 	clients := emutest.Clients(t)
 	now := time.Now().Truncate(time.Millisecond)
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{PlanUnregistered: true, Now: func() time.Time { return now }})
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Sharded: sharded, PlanUnregistered: true, Now: func() time.Time { return now }})
 	if err := store.Setup(t.Context(), []domain.Depot{{ID: "A"}, {ID: "B"}, {ID: "NEVER"}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -189,6 +191,9 @@ func inSpan[T any](ctx context.Context, s *Store, collection, field, depot strin
 		q = q.Where(depot, "in", scope.Depots)
 	}
 	list, _, err = decodeAll(q.Documents(ctx), decode)
+	if status.Code(err) == codes.FailedPrecondition { // the only area of a fleet with sharded orders
+		list, _, err = decodeAll(inShards(q, Shards)[0].Documents(ctx), decode)
+	}
 	return list, wrap(err, "%s", collection)
 }
 

@@ -20,8 +20,8 @@ const (
 // RampBegan is when the ramp of this database began, by its clock: at the first call, unless the database is
 // used to its fleet: drones have made as many events yesterday. It is stored, so that all processes have the same.
 //
-// Cost: 1 RPC, 1 read; the first time 2 RPCs more, with sharded events 1 for each 30 shards, at most a read for
-// each 1,000 of those events more, and 1 write.
+// Cost: 1 RPC, 1 read; the first time 2 RPCs more, at most a read for each 1,000 of those events more, and 1
+// write.
 func (s *Store) RampBegan(ctx context.Context, usedEvents int) (time.Time, error) {
 	ref := s.doc(Control, controlRamp)
 	for {
@@ -48,14 +48,7 @@ func (s *Store) RampBegan(ctx context.Context, usedEvents int) (time.Time, error
 
 // used reports whether drones have flown a day's work in this database.
 func (s *Store) used(ctx context.Context, now time.Time, least int) (bool, error) {
-	var events int64
 	q := s.where(Events, "cause", string(domain.CauseTelemetry)).Where("time", ">=", now.Add(-usedFrom)).Where("time", "<", now.Add(-usedUntil))
-	for _, some := range s.ofShards(q.OrderBy("time", firestore.Desc).Limit(least), maxIn) {
-		n, err := count(ctx, some)
-		if err != nil {
-			return false, err
-		}
-		events += n
-	}
-	return events >= int64(least), nil
+	events, err := count(ctx, s.ofShards(q.OrderBy("time", firestore.Desc).Limit(least)))
+	return events >= int64(least), err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -40,10 +39,9 @@ type Config struct {
 	// Retention is how long TTL policies must keep new documents, by collection. By default orders
 	// and missions stay for ever, and other records for 90 days.
 	Retention domain.Retention
-	// EventShards, if positive, spreads events over this many values of the field shard. Fleets
-	// need it that write more events a second than one index on their time can take; see
-	// docs/auditing.md. Default 0: no such field.
-	EventShards int
+	// Sharded says that the database has the indexes of large fleets, which begin with the field
+	// shard of events and orders; see docs/auditing.md.
+	Sharded bool
 	// WebhookKeys, of 32 bytes each, seal the secrets of webhooks: the first seals, all open. By
 	// default they are stored as they are.
 	WebhookKeys [][]byte
@@ -74,7 +72,7 @@ type Store struct {
 	assignment policy.MissionAssignmentPolicy
 	counters   lock.FenceReader // nil: here
 	retention  domain.Retention
-	shards     int // of events; 0 for none
+	sharded    bool
 	sealer     sealer
 	owed       func(context.Context, domain.Mission)
 	conflicted func(context.Context)
@@ -91,7 +89,7 @@ type Store struct {
 func New(client *firestore.Client, cfg Config) *Store {
 	limits := cfg.Limits.WithDefaults()
 	s := &Store{
-		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, shards: cfg.EventShards, sealer: cfg.WebhookKeys, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
+		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, sharded: cfg.Sharded, sealer: cfg.WebhookKeys, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
 		drone: policy.DronePolicy{Limits: limits, PlanUnregistered: cfg.PlanUnregistered, Foretelling: cfg.Foretelling}, order: policy.OrderPolicy{Limits: limits},
 		assignment: policy.MissionAssignmentPolicy{Limits: limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered},
 	}
@@ -479,18 +477,8 @@ func over(m domain.Mission) bool { return m.Status != "" && m.Status != domain.M
 // encodeEvent is an event's document, with the moment it may be deleted.
 func (s *Store) encodeEvent(e domain.Event) map[string]any {
 	doc := eventCodec.encode(e)
-	doc[expireAt] = s.expiry(Events, e.Time)
-	if s.shards > 0 {
-		doc[eventShard] = shardOf(e.ID, s.shards)
-	}
+	doc[expireAt], doc[shard] = s.expiry(Events, e.Time), shardOf(e.ID)
 	return doc
-}
-
-// shardOf spreads ids evenly; an entity's events stay in one shard.
-func shardOf(id string, shards int) int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(id)) // never fails
-	return int(h.Sum32() % uint32(shards))
 }
 
 // countBindingChange marks a drone's document when its mission or an order of it changes.

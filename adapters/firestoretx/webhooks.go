@@ -255,7 +255,7 @@ func decodeRefused(doc *firestore.DocumentSnapshot) (CommittedEvent, error) {
 func (s *Store) FollowOrderEvents(ctx context.Context, since time.Time, seen func(sight Sight[CommittedEvent], through time.Time)) error {
 	base := s.client.Collection(Events).Where("entity", "==", string(domain.EntityOrder)).Where("to", "in", domain.OrderStatuses).
 		Where("time", ">", since).OrderBy("time", firestore.Desc)
-	queries := s.ofShards(base, maxIn/len(domain.OrderStatuses))
+	queries := s.ofSome(base, len(domain.OrderStatuses))
 	refused := len(queries)
 	queries = append(queries, s.where(Refusals, "topic", "orders").Where("refusedAt", ">", since).OrderBy("refusedAt", firestore.Desc))
 	var mu sync.Mutex

@@ -19,11 +19,11 @@ import (
 func TestFollowOrderEvents_SeesEveryEventOfOrders(t *testing.T) {
 	for name, fleet := range map[string]struct {
 		indexes []byte
-		shards  int
-	}{"default": {deploy.FirestoreIndexes, 0}, "sharded": {deploy.ShardedFirestoreIndexes, 12}} {
+		sharded bool
+	}{"default": {deploy.FirestoreIndexes, false}, "sharded": {deploy.ShardedFirestoreIndexes, true}} {
 		t.Run(name, func(t *testing.T) {
 			emutest.ServeFirestore(t, firestoreemu.Options{Indexes: fleet.indexes})
-			s := New(emutest.Clients(t).Firestore, Config{EventShards: fleet.shards})
+			s := New(emutest.Clients(t).Firestore, Config{Sharded: fleet.sharded})
 			began := time.Now()
 			add := func(kind domain.EntityKind, n int) {
 				t.Helper()

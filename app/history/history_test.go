@@ -86,7 +86,7 @@ func subscribe(t *testing.T, clients *connect.Clients) *archive {
 
 // export runs an exporter. Its delay is shorter than a commit may take on a busy machine: events that
 // it must publish are committed while none runs.
-func export(t *testing.T, clients *connect.Clients, shards int, log *slog.Logger) (stop func()) {
+func export(t *testing.T, clients *connect.Clients, sharded bool, log *slog.Logger) (stop func()) {
 	t.Helper()
 	locks, err := clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
@@ -96,7 +96,7 @@ func export(t *testing.T, clients *connect.Clients, shards int, log *slog.Logger
 	var running sync.WaitGroup
 	running.Go(func() {
 		history.New(history.Config{
-			Store: firestoretx.New(clients.Firestore, firestoretx.Config{EventShards: shards}), Locks: locks, LockOptions: []lock.Option{lock.WithTTL(10 * time.Second)},
+			Store: firestoretx.New(clients.Firestore, firestoretx.Config{Sharded: sharded}), Locks: locks, LockOptions: []lock.Option{lock.WithTTL(10 * time.Second)},
 			Publisher: pubsubio.NewPublisher(clients.PubSub), Meter: clients.Meter, Log: log,
 			Every: 20 * time.Millisecond, Delay: 50 * time.Millisecond,
 		}).Run(ctx)
@@ -109,7 +109,7 @@ func export(t *testing.T, clients *connect.Clients, shards int, log *slog.Logger
 // begin gives the history a cursor: it has nothing of before.
 func begin(t *testing.T, clients *connect.Clients, store *firestoretx.Store) {
 	t.Helper()
-	defer export(t, clients, 0, emutest.Log(t))()
+	defer export(t, clients, false, emutest.Log(t))()
 	emutest.Eventually(t, "a cursor", func() error {
 		if through, _, err := store.HistoryCursor(t.Context()); err != nil || through.IsZero() {
 			return fmt.Errorf("%v, %v", through, err)
@@ -125,13 +125,13 @@ func order(id domain.OrderID, cancel bool) domain.OrderRequest {
 
 // F-HIS-01: every event is published, and an order once it has ended, as it is then.
 func TestExporter_PublishesEventsAndWhatHasEnded(t *testing.T) {
-	for _, shards := range []int{0, 3} {
-		t.Run(fmt.Sprint(shards, " shards"), func(t *testing.T) {
-			if shards > 0 {
+	for name, sharded := range map[string]bool{"default": false, "sharded": true} {
+		t.Run(name, func(t *testing.T) {
+			if sharded {
 				emutest.ServeFirestore(t, firestoreemu.Options{Indexes: deploy.ShardedFirestoreIndexes})
 			}
 			clients := emutest.Clients(t)
-			store := firestoretx.New(clients.Firestore, firestoretx.Config{EventShards: shards})
+			store := firestoretx.New(clients.Firestore, firestoretx.Config{Sharded: sharded})
 			rows := subscribe(t, clients)
 			begin(t, clients, store)
 			apply := func(r domain.OrderRequest) {
@@ -142,7 +142,7 @@ func TestExporter_PublishesEventsAndWhatHasEnded(t *testing.T) {
 			apply(order("O-1", false))
 			apply(order("O-2", false))
 			apply(order("O-2", true))
-			export(t, clients, shards, emutest.Log(t))
+			export(t, clients, sharded, emutest.Log(t))
 			emutest.Eventually(t, "rows", func() error {
 				if events, orders := rows.ids(pubsubio.HistoryEvents), rows.ids(pubsubio.HistoryOrders); len(events) < 3 || len(orders) < 1 {
 					return fmt.Errorf("events %v, orders %v", events, orders)
@@ -183,7 +183,7 @@ func TestExporter_LosesNothingOverFailuresAndCrashes(t *testing.T) {
 			commit()
 		}
 		if crash == 0 { // the topics do not exist yet
-			stop := export(t, clients, 0, slog.New(failures))
+			stop := export(t, clients, false, slog.New(failures))
 			emutest.Eventually(t, "a failure", func() error {
 				if failures.seen.Load() == 0 {
 					return errors.New("none yet")
@@ -195,7 +195,7 @@ func TestExporter_LosesNothingOverFailuresAndCrashes(t *testing.T) {
 			continue
 		}
 		before := len(rows.ids(pubsubio.HistoryEvents))
-		stop := export(t, clients, 0, emutest.Log(t))
+		stop := export(t, clients, false, emutest.Log(t))
 		emutest.Eventually(t, "some of the events", func() error {
 			if n := len(rows.ids(pubsubio.HistoryEvents)); n == before && n < len(want) {
 				return fmt.Errorf("%d of %d", n, len(want))
@@ -204,7 +204,7 @@ func TestExporter_LosesNothingOverFailuresAndCrashes(t *testing.T) {
 		})
 		stop()
 	}
-	export(t, clients, 0, emutest.Log(t))
+	export(t, clients, false, emutest.Log(t))
 	slices.Sort(want)
 	emutest.Eventually(t, "every event", func() error {
 		if got := rows.ids(pubsubio.HistoryEvents); !slices.Equal(got, want) {

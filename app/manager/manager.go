@@ -51,8 +51,8 @@ type Config struct {
 	// CycleInterval is how often each depot has a cycle, or how long a cycle may take if
 	// that is more; see DepotsWatch. Default: depots are not watched.
 	CycleInterval time.Duration
-	// EventShards spreads events for large fleets; see firestoretx.Config.
-	EventShards int
+	// Sharded says that the database has the indexes of large fleets; see firestoretx.Config.
+	Sharded bool
 	// Ramp is how many writes a second to each collection a new database takes from this manager at
 	// first; see internal/ramp. Default: as many as come.
 	Ramp float64
@@ -139,7 +139,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		Warning: func(ctx context.Context, req domain.OrderRequest) string { return m.Reach.Warning(ctx, req) },
 		Limits:  m.Limits, AllowUnfenced: cfg.AllowUnfenced, RecordStops: cfg.RecordStops, PlanUnregistered: cfg.PlanUnregistered, Foretelling: cfg.Foretelling, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
-		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards, Retention: cfg.Retention, WebhookKeys: cfg.WebhookKeys,
+		Conflicted: c.Meter.CommitRetried, Sharded: cfg.Sharded, Retention: cfg.Retention, WebhookKeys: cfg.WebhookKeys,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {
 			c.Meter.PickedUpAgain.Inc()
 			log.ErrorContext(ctx, "parcel picked up again", slog.String("order_id", string(order)))
@@ -156,6 +156,10 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	m.Operator = operator.Commands{Store: m.Store, Locks: m.Locks, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
 	if c.Config.Emulated() {
 		m.Operator.Patience = 0
+	}
+	c.Meter.IndexShards.Store(1)
+	if cfg.Sharded {
+		c.Meter.IndexShards.Store(firestoretx.Shards)
 	}
 	if cfg.Ramp > 0 {
 		cfg.Worker.Ramp = m.newRamp(cfg.Ramp)

@@ -156,7 +156,7 @@ func TestDesk_AuditsPersonsOfShardedFleets(t *testing.T) {
 	emutest.ServeFirestore(t, firestoreemu.Options{Indexes: deploy.ShardedFirestoreIndexes})
 	hosts := emutest.Hosts(t)
 	o := openOfficeAt(t, hosts)
-	o.desk.Store = firestoretx.New(o.clients.Firestore, firestoretx.Config{EventShards: 8})
+	o.desk.Store = firestoretx.New(o.clients.Firestore, firestoretx.Config{Sharded: true})
 	o.order("O1")
 	o.says(o.desk.PrintOrder(o.desk.HoldOrder(t.Context(), "O1", "address in doubt")))
 	for range 50 {

@@ -33,7 +33,7 @@ type serveCommand struct {
 	Heartbeat          time.Duration      `help:"How old the document of a drone becomes before a report is written that says nothing new." default:"8s" check:"over 0s max 1m"`
 	TelemetryCoalesce  time.Duration      `help:"The shortest time between two writes of a drone that only moves." default:"1s" check:"over 0s max 1m"`
 	MaxOutstanding     int                `help:"Most telemetry messages to hold in memory." default:"40000" check:"min 1 max 10000000"`
-	EventShards        int                `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
+	ShardedIndexes     bool               `help:"The database has the indexes of fleets that write more than 500 events or orders a second, deploy/firestore.indexes.sharded.json. See docs/auditing.md."`
 	Ramp               rampRate           `help:"How many writes a second to each collection a new database takes from this process at first; half more every five minutes. Divide 500 by the number of State Managers. off: the database is used to this fleet. A fleet that never writes as much does not notice. See docs/capacity.md." default:"500" placeholder:"WRITES"`
 	History            bool               `help:"Publish events, decisions, refused messages, and orders and missions that have ended, for BigQuery. See docs/history.md."`
 	TurnTime           time.Duration      `help:"Reject amendments that turn a drone away from a stop that it reaches within this time. The optimizers' --turn-time must not be less." default:"30s" check:"min 1s max 10m"`
@@ -117,7 +117,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer stopWatch(exporting)
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Tracing: tracing,
-		Worker: c.worker(clock), EventShards: c.EventShards, History: c.History, Ramp: float64(c.Ramp), Retention: c.Retention, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
+		Worker: c.worker(clock), Sharded: c.ShardedIndexes, History: c.History, Ramp: float64(c.Ramp), Retention: c.Retention, AllowUnfenced: c.AllowUnfenced, RecordStops: c.CheckStops == "record",
 		PlanUnregistered: c.UnregisteredDrones == "plan", Foretelling: c.foretelling(),
 		// A tolerance of 0 would stand for the default.
 		Limits: policy.Limits{TurnTime: c.TurnTime, StopToleranceMetres: max(c.StopTolerance, 1e-6)}, CycleInterval: c.CycleInterval,

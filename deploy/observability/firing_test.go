@@ -121,6 +121,16 @@ var illnesses = []struct {
 	{"conflicts", map[string]string{`dronefleet_commit_retries_total{instance="a",operation="telemetry"}`: `0+60x80`}, []string{"CommitConflicts"}},
 	{"dear writes", map[string]string{`dronefleet_firestore_writes_per_thousand_messages{instance="a",kind="telemetry"}`: `4000x80`}, []string{"FirestoreCostly"}},
 	{"dear reads", map[string]string{`dronefleet_firestore_reads_per_thousand_messages{instance="a",kind="telemetry"}`: `1500x80`}, []string{"FirestoreCostly"}},
+	// F-HIS-03
+	{"a fleet that has grown", map[string]string{
+		`dronefleet_collection_writes_total{instance="a",collection="events"}`: `0+15000x80`,
+		`dronefleet_collection_writes_total{instance="b",collection="events"}`: `0+15000x80`,
+		`dronefleet_index_shards{instance="a"}`:                                `1x80`,
+	}, []string{"EventsNearIndexLimit"}},
+	{"a large fleet", map[string]string{
+		`dronefleet_collection_writes_total{instance="a",collection="events"}`: `0+300000x80`,
+		`dronefleet_index_shards{instance="a"}`:                                `30x80`,
+	}, nil},
 	{"no optimizer", map[string]string{`dronefleet_cycles_total{instance="o",outcome="run"}`: `40x80`}, []string{"NoCycles"}},
 	// F-OPT-06: other depots have cycles, so NoCycles does not fire.
 	{"a depot without cycles", map[string]string{`dronefleet_depot_without_cycles{instance="a",depot="D2"}`: `0x60 1x20`}, []string{"DepotWithoutCycles"}},

@@ -36,7 +36,7 @@ resource "google_firestore_backup_schedule" "weekly" {
 # test runs on: a query without its index fails there first.
 locals {
   index_file = jsondecode(file(
-    var.event_shards > 0 ? "${path.module}/../firestore.indexes.sharded.json" : "${path.module}/../firestore.indexes.json"
+    var.sharded_indexes ? "${path.module}/../firestore.indexes.sharded.json" : "${path.module}/../firestore.indexes.json"
   ))
 
   # Keyed by content, so that a new index in the file does not recreate the others.
@@ -67,7 +67,7 @@ locals {
     ["drones", "status"],
     ["drones", "unregistered"],
     ["events", "reason"],
-    ["events", "time"], # not with event_shards, which keep events below 500 a second each
+    ["events", "time"],
     ["keys", "createdAt"],
     ["keys", "createdBy"],
     ["keys", "revokedAt"],
@@ -97,7 +97,7 @@ locals {
   ]
   by_hand = {
     for index in local.queried : join("/", index) => index
-    if local.enterprise && (var.event_shards == 0 || index[0] != "events")
+    if local.enterprise && !(var.sharded_indexes && contains(["events/time", "orders/createdAt", "orders/deliveredAt"], join("/", index)))
   }
 }
 
@@ -136,13 +136,14 @@ resource "google_firestore_index" "composite" {
 
 # Exemptions: an index on sequential values would cap its collection at 500
 # writes a second. A field with "ttl" is the one its documents expire by. Enterprise
-# has nothing to exempt.
+# has nothing to exempt. Indexes that serve a field's queries instead are built first.
 resource "google_firestore_field" "override" {
   for_each = { for name, field in local.fields : name => field if !local.enterprise || try(field.ttl, false) }
 
   database   = google_firestore_database.fleet.name
   collection = each.value.collectionGroup
   field      = each.value.fieldPath
+  depends_on = [google_firestore_index.composite]
 
   dynamic "index_config" {
     for_each = local.enterprise ? [] : [true]

@@ -74,7 +74,7 @@ locals {
     var.webhook_key_secret == "" ? {} : { DRONEFLEET_WEBHOOK_KEY = var.webhook_key_secret },
   )
   history_environment = var.history == null ? {} : { DRONEFLEET_HISTORY = "true" }
-  shard_environment   = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
+  shard_environment   = var.sharded_indexes ? { DRONEFLEET_SHARDED_INDEXES = "true" } : {}
   # The instances share the 500 writes a second that a new database takes.
   ramp_environment = { DRONEFLEET_RAMP = var.ramp ? tostring(floor(500 / var.statemanager_instances.min)) : "off" }
 

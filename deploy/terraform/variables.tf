@@ -50,15 +50,10 @@ variable "firestore_edition" {
   }
 }
 
-variable "event_shards" {
-  description = "Values of the field shard over which events are spread; 0 for none. Set it for fleets that write more than 500 events a second, see docs/auditing.md."
-  type        = number
-  default     = 0
-
-  validation {
-    condition     = contains(range(0, 101), var.event_shards)
-    error_message = "event_shards is not a whole number from 0 to 100."
-  }
+variable "sharded_indexes" {
+  description = "Whether the indexes on the times of events and orders begin with the field shard. Set it for fleets that write more than 500 events a second, see docs/auditing.md."
+  type        = bool
+  default     = false
 }
 
 variable "retention" {

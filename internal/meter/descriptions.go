@@ -89,6 +89,8 @@ var (
 		"Seconds that the oldest message to a webhook has waited since its event; 0 if none waits. Only the process that sends has it.", "webhook")
 	collectionWritesTotal = describe("collection_writes_total", counter,
 		"Documents written or deleted in Firestore, by collection.", "collection")
+	indexShards = describe("index_shards", gauge,
+		"Ranges over which the index on the times of events is spread; each takes some 500 writes a second. See docs/auditing.md.")
 	rampHeldTotal = describe("ramp_held_total", counter,
 		"How often writes were held back because a new database takes few at first, by collection. See --ramp.", "collection")
 	historyBehindSeconds = describe("history_behind_seconds", gauge,

@@ -47,6 +47,8 @@ type Meter struct {
 	MQTT              MQTT    // of a gateway's broker
 	Link              Link    // of a gateway's own connections
 
+	IndexShards atomic.Int64 // ranges over which the index on the times of events is spread
+
 	tracer  atomic.Pointer[trace.Tracer]                        // of calls; see TraceCalls
 	written atomic.Pointer[func(collection string, writes int)] // see OnWrites
 

@@ -39,6 +39,7 @@ func busy() *Meter {
 	m.tellWrites([]*firestorepb.Write{{Operation: &firestorepb.Write_Delete{Delete: "projects/p/databases/d/documents/events/E"}}})
 	m.HistoryRows("events").Inc()
 	m.HistoryBehind.Set(time.Second)
+	m.IndexShards.Store(30)
 	m.ClockOffset.Set(-5 * time.Millisecond)
 	m.Fleet.ExpectDeliveries("CRITICAL")
 	m.Fleet.Delivered("CRITICAL", true, 20*time.Minute)

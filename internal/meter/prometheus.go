@@ -74,6 +74,9 @@ func (m *Meter) collectMessages(c collector) {
 	for collection, n := range load(m, m.collectionWrites) {
 		c.count(collectionWritesTotal, n, collection)
 	}
+	if n := m.IndexShards.Load(); n > 0 {
+		c.value(indexShards, float64(n))
+	}
 	for collection, n := range load(m, m.rampHeld) {
 		c.count(rampHeldTotal, n, collection)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/ownership"
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -411,6 +412,9 @@ func (m Model) timeCommits(f Fleet, p Platform, t *Timing) {
 	s := &shard{simulation: newSimulation(f, 3), fleet: f, p: p,
 		changesMission: min(1, telemetry[Kind{workTelemetry, "missions"}].Writes/w.Seconds*f.Peak/all/urgent),
 		share:          m.timesASecond("events.time", w) * f.Peak / urgent,
+	}
+	if f.Sharded {
+		s.share /= firestoretx.Shards
 	}
 	rate := m.writtenASecond(w) / all
 	bumps := w.Decisions / w.Seconds * f.Peak / all

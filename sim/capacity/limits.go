@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/ownership"
 	"github.com/dronefleet/dronefleet/deploy"
 )
@@ -23,6 +24,9 @@ const (
 	// every five minutes.
 	rampStart, rampFactor = 500, 1.5
 )
+
+// shardFrom is the fleet from which docs/auditing.md tells to use sharded indexes.
+const shardFrom = 70_000
 
 // Rate is writes a second, of the hottest document of a kind or of an indexed field.
 type Rate struct {
@@ -64,31 +68,66 @@ func (m Model) hottest(f Fleet, t Timing) []Rate {
 	return rates
 }
 
-// rising are the indexed times, the fastest first.
+// rising are the indexed times, the fastest first: of each index the range that is written most. In a sharded
+// fleet, ranges of each shard.
 func (m Model) rising(f Fleet, t Timing) []Rate {
-	exempt := exemptFields(deploy.FirestoreIndexes)
+	file := deploy.FirestoreIndexes
+	if f.Sharded {
+		file = deploy.ShardedFirestoreIndexes
+	}
+	exempt := exemptFields(file)
+	shards := map[string]float64{} // of each index
+	for _, x := range compositeIndexes(file) {
+		shards[x.name()] = x.shards
+	}
 	w := m.day(f, t)
-	var rates []Rate
-	for _, field := range slices.Sorted(maps.Keys(m.times)) {
-		collection, name, _ := strings.Cut(field, ".")
-		mean, inAreas := m.timesASecond(field, w), field == droneDue || field == orderDue
+	fastest := map[string]Rate{} // of each index
+	for _, key := range slices.Sorted(maps.Keys(m.times)) {
+		name, values, composite := strings.Cut(key, "/")
+		mean, inAreas := m.timesASecond(key, w), name == droneDue || name == orderDue
 		if inAreas {
 			mean /= float64(f.Areas)
-			collection += "`, in one `dueArea"
+		} else if !composite && !exempt[name] {
+			shards[name] = 1
 		}
-		if field != changes && (inAreas || !exempt[field]) && mean > 0 {
-			peak := f.Peak
-			if collection == "cycles" || field == droneDue {
-				peak = 1
-			}
-			rates = append(rates, rated(fmt.Sprintf("`%s` of `%s`", name, collection), mean, peak, maxRising))
+		over := shards[name]
+		if inAreas {
+			over = 1
+		}
+		if key == changes || over == 0 || mean == 0 {
+			continue
+		}
+		collection, fields, _ := strings.Cut(name, ".")
+		peak := f.Peak
+		if collection == firestoretx.Cycles || name == droneDue {
+			peak = 1
+		}
+		r := rated(rangeName(collection, fields[strings.LastIndex(fields, ",")+1:], values, inAreas, over), mean/over, peak, maxRising)
+		if r.Factor > fastest[name].Factor {
+			fastest[name] = r
 		}
 	}
 	if f.Owned {
-		rates = append(rates, rated("`beatAt` of `members`", float64(f.Optimizers)/ownership.Heartbeat.Seconds(), 1, maxRising))
+		fastest["members.beatAt"] = rated("`beatAt` of `members`", float64(f.Optimizers)/ownership.Heartbeat.Seconds(), 1, maxRising)
 	}
-	slices.SortStableFunc(rates, func(a, b Rate) int { return cmp.Compare(b.Factor, a.Factor) })
-	return rates
+	return slices.SortedStableFunc(maps.Values(fastest), func(a, b Rate) int {
+		return cmp.Or(cmp.Compare(b.Factor, a.Factor), cmp.Compare(a.What, b.What))
+	})
+}
+
+// rangeName is a range of an index for people.
+func rangeName(collection, field, values string, inAreas bool, shards float64) string {
+	name := fmt.Sprintf("`%s` of `%s`", field, collection)
+	switch {
+	case inAreas:
+		name += ", in one `dueArea`"
+	case values != "":
+		name += ", where `" + strings.ReplaceAll(values, ",", "`, `") + "`"
+	}
+	if shards > 1 {
+		name += ", in one `shard`"
+	}
+	return name
 }
 
 // exemptFields are the fields without an index, as "collection.field".
@@ -142,11 +181,19 @@ func (m Model) Breaks(p Platform) []Break {
 		}},
 		{"commits: a batch of 250 drones", "a request is larger than 10 MiB", func(Fleet) float64 { return float64(m.largest) / maxRequest }},
 	}
+	first := map[string]bool{}
 	for _, r := range m.rising(Typical(1000, 1, true), Timing{Batch: 1, Cycles: 0.1}) {
-		if strings.HasSuffix(r.What, "`cycles`") || strings.HasSuffix(r.What, "`members`") {
-			continue // an area has one every ten seconds, an optimizer as well: 5,000 areas
+		_, of, _ := strings.Cut(r.What, " of ")
+		of, _, _ = strings.Cut(of, ", where")
+		if first[of] || of == "`cycles`" || of == "`members`" { // an area has one every ten seconds, an optimizer as well: 5,000 areas
+			continue
 		}
-		limits = append(limits, limit{"index: " + r.What, "writes wait for the index", func(f Fleet) float64 { return r.Factor * float64(f.Drones) / 1000 }})
+		first[of] = true
+		then := "writes wait for the index"
+		if strings.Contains(of, "dueArea") {
+			then += "; that many drones of one depot"
+		}
+		limits = append(limits, limit{"index: " + r.What, then, func(f Fleet) float64 { return r.Factor * float64(f.Drones) / 1000 }})
 	}
 	var breaks []Break
 	for _, l := range limits {
@@ -155,8 +202,8 @@ func (m Model) Breaks(p Platform) []Break {
 			breaks = append(breaks, Break{l.what, owned, l.then, locked})
 		}
 	}
-	first := func(b Break) int { return min(cmp.Or(b.Drones, b.Locked), cmp.Or(b.Locked, b.Drones)) }
-	slices.SortStableFunc(breaks, func(a, b Break) int { return cmp.Compare(first(a), first(b)) })
+	size := func(b Break) int { return min(cmp.Or(b.Drones, b.Locked), cmp.Or(b.Locked, b.Drones)) }
+	slices.SortStableFunc(breaks, func(a, b Break) int { return cmp.Compare(size(a), size(b)) })
 	return breaks
 }
 

@@ -67,6 +67,8 @@ type Fleet struct {
 	// Owned says that optimizers own areas, which is --ownership members. Otherwise whichever
 	// takes an area's lock runs its next cycle.
 	Owned bool `json:"areasAreOwned"`
+	// Sharded says that the database has the indexes of large fleets.
+	Sharded bool `json:"shardedIndexes"`
 
 	OrdersPerDroneDay float64 `json:"ordersPerDroneDay"`
 	OrdersPerMission  float64 `json:"ordersPerMission"`
@@ -85,6 +87,7 @@ type Fleet struct {
 func Typical(drones, areas int, owned bool) Fleet {
 	f := Fleet{
 		Drones: drones, Areas: cmp.Or(areas, areasOf(drones)), Hz: 1, Managers: max(2, drones/10_000), Optimizers: 2, Owned: owned,
+		Sharded:           drones > shardFrom,
 		OrdersPerDroneDay: 20, OrdersPerMission: 2, ChangesPerDroneDay: 100, Idle: 0.3, Bound: 0.4, Open: 1, Peak: 3,
 	}
 	if owned {
@@ -197,15 +200,37 @@ func timesLaw(field string) []unit {
 	return []unit{decisions}
 }
 
-// timesASecond is how often a time is written, in the mean.
+// timesASecond is how often a time is written, or a range of an index, in the mean.
 func (m Model) timesASecond(field string, w Work) (n float64) {
 	for k, cost := range m.times[field] {
 		n += cost * timesLaw(field)[k](w) / w.Seconds
 	}
-	if field == "events.time" {
+	index, values, _ := strings.Cut(field, "/")
+	switch {
+	case index == "events.time", values == "cause=TELEMETRY":
 		n += w.MoreChanges / w.Seconds
+	case strings.HasPrefix(values, "entity=drone,"): // as those that were counted are spread
+		n *= 1 + w.MoreChanges/w.Seconds/m.timesASecond(changes, w)
 	}
-	return n
+	return n * m.unended(index, values)
+}
+
+// unended is how much more often a range is written than the samples show, if it is at the end of orders or
+// missions: the samples end while many of theirs are under way.
+func (m Model) unended(index, values string) float64 {
+	begin, end := "orders.createdAt", "orders.deliveredAt"
+	if strings.HasPrefix(index, firestoretx.Missions+".") {
+		begin, end = "missions.startTime", "missions.endTime"
+	}
+	collection, last, _ := strings.Cut(end, ".")
+	if !strings.HasPrefix(index, collection+".") || len(m.times[end]) == 0 || m.times[end][0] == 0 {
+		return 1
+	}
+	final := strings.HasSuffix(index, last) || slices.Contains([]string{"status=DELIVERED", "status=COMPLETED"}, values)
+	if !final {
+		return 1
+	}
+	return max(1, m.times[begin][0]/m.times[end][0])
 }
 
 // lawOf are the units of a kind.

@@ -63,7 +63,8 @@ type Sample struct {
 	Trial  Trial
 	Work   Work
 	Counts map[Kind]Count
-	// Times are writes of fields that hold a time, by "collection.field".
+	// Times are writes of fields that hold a time, by "collection.field", and of ranges of indexes, by
+	// "collection.fields/values".
 	Times map[string]float64
 	// PubSub are the bytes of a message with its attributes, by topic.
 	PubSub map[string]float64

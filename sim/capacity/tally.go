@@ -41,11 +41,12 @@ type Kind struct{ Work, Collection string }
 type Tally struct {
 	mu        sync.Mutex
 	counts    map[Kind]Count
-	times     map[string]float64 // writes of fields that hold a time, by "collection.field"
+	times     map[string]float64 // writes of fields that hold a time, by "collection.field", and of ranges by rangeKey
 	documents map[string]float64 // writes of each document
 	expiring  map[string]bool    // documents that a TTL policy will delete
 	shelf     *shelf
 	largest   int // request, in bytes
+	entries   *entryCounter
 }
 
 // changes is the key of times that counts the events of drones: their changes of status.
@@ -53,7 +54,7 @@ const changes = "changes"
 
 // NewTally returns an empty tally.
 func NewTally() *Tally {
-	return &Tally{counts: map[Kind]Count{}, times: map[string]float64{}, documents: map[string]float64{}, expiring: map[string]bool{}, shelf: newShelf()}
+	return &Tally{counts: map[Kind]Count{}, times: map[string]float64{}, documents: map[string]float64{}, expiring: map[string]bool{}, shelf: newShelf(), entries: newEntryCounter()}
 }
 
 // DialOptions make a connection count.
@@ -137,6 +138,7 @@ func (t *Tally) wrote(work string, w *firestorepb.Write) {
 			t.addUnits(work, t.shelf.units(name))
 		}
 	}
+	t.entries.wrote(w, collection, t.times)
 	t.add(work, collection, c)
 }
 
