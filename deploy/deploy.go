@@ -13,8 +13,8 @@ import (
 var FirestoreIndexes []byte
 
 // ShardedFirestoreIndexes is firestore.indexes.sharded.json, for fleets whose
-// State Managers write the field shard of events (--event-shards): it exempts the
-// time of events and indexes it behind the shard.
+// State Managers run with --sharded-indexes: it exempts the times of events and
+// orders and indexes them behind the field shard.
 //
 //go:embed firestore.indexes.sharded.json
 var ShardedFirestoreIndexes []byte
