@@ -51,9 +51,12 @@ func ParseFormat(name string) (Format, error) {
 // formatOf finds the format of a payload by its attribute or, without one, by its first
 // byte that is not a space.
 func formatOf(data []byte, attrs map[string]string) (Format, error) {
-	declared, ok := attrs[AttrContentType]
-	if !ok || declared == "" {
+	declared := attrs[AttrContentType]
+	switch declared { // nearly always one of these, which need no parsing
+	case "":
 		return sniff(data), nil
+	case contentTypeProtobuf:
+		return Protobuf, nil
 	}
 	mediaType, _, err := mime.ParseMediaType(declared)
 	switch {
