@@ -12,10 +12,7 @@ import (
 const patience = time.Minute
 
 // Main runs the tests of a package and ends the process. It fails when they leave goroutines behind.
-func Main(m interface{ Run() int }) { os.Exit(Run(m)) }
-
-// Run is Main for a package that has something to end after its tests. It returns the exit code.
-func Run(m interface{ Run() int }) int {
+func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if code == 0 {
 		if err := Find(); err != nil {
@@ -23,7 +20,7 @@ func Run(m interface{ Run() int }) int {
 			code = 1
 		}
 	}
-	return code
+	os.Exit(code)
 }
 
 // Find returns an error that names the goroutines that are still there after a minute.
