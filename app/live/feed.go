@@ -143,7 +143,7 @@ func (f *Feed) Join(filter Filter, after string) (*Viewer, error) {
 		s := f.newSession()
 		s.ctx, s.cancel = context.WithCancel(meter.WithOperation(context.Background(), "live"))
 		f.current = s
-		go s.run()
+		s.begin()
 	}
 	return f.current.join(newViewer(f.current, filter, after)), nil
 }

@@ -41,19 +41,25 @@ func (f *Feed) newSession() *session {
 	}
 }
 
-// run follows what viewers see until its context ends.
+// begin follows what viewers see until the session's context ends. Scopes may begin from then on: until
+// none may, s.all has a goroutine for which run waits.
+func (s *session) begin() {
+	s.all.Go(func() {
+		<-s.ctx.Done()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.closed = true
+	})
+	go s.run()
+}
+
+// run follows what all viewers see, and waits for everything to end.
 func (s *session) run() {
 	defer close(s.ended)
 	ctx, store := s.ctx, s.cfg.Store
 	keep := func(name string, follow func(context.Context) error) {
 		s.all.Go(func() { s.keep(ctx, &s.sources, name, follow) })
 	}
-	s.all.Go(func() {
-		<-ctx.Done()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.closed = true
-	})
 	keep("depots", func(ctx context.Context) error { return store.FollowDepots(ctx, s.sawDepots) })
 	keep("warehouses", func(ctx context.Context) error { return store.FollowWarehouses(ctx, s.sawWarehouses) })
 	keep("acknowledgements", func(ctx context.Context) error { return store.FollowAlertAcks(ctx, acksRead, s.sawAcks) })

@@ -175,7 +175,7 @@ func (m Model) Breaks(p Platform) []Break {
 			m.timeCycles(f, p, &t)
 			return 0.25 / t.Share
 		}},
-		{"live feed: one process decodes every report", "viewers fall behind without end", func(f Fleet) float64 { return float64(f.Drones) * f.Hz / feed }},
+		{"live feed of the whole fleet: one process decodes every report", "viewers fall behind without end", func(f Fleet) float64 { return float64(f.Drones) * f.Hz / feed }},
 		{"sweeper: one process sweeps everything in an hour", "dueAt that another tool left wrong is noticed later", func(f Fleet) float64 {
 			return float64(f.Drones) * (f.Idle + 4*f.Bound + f.Open) * p.PerRead / allEvery.Seconds()
 		}},

@@ -134,10 +134,10 @@ func TestBreaks_AreThoseReadInTheCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := map[string][2]int{ // from and to, in drones
-		"optimizers: each runs every area, and one takes most locks": {8_000, 10_000},
-		"live feed: one process decodes every report":                {95_000, 105_000},
-		"index: `time` of `events`":                                  {60_000, 80_000},
-		"index: `createdAt` of `orders`, where `status=PENDING`":     {300_000, 350_000},
+		"optimizers: each runs every area, and one takes most locks":     {8_000, 10_000},
+		"live feed of the whole fleet: one process decodes every report": {95_000, 105_000},
+		"index: `time` of `events`":                                      {60_000, 80_000},
+		"index: `createdAt` of `orders`, where `status=PENDING`":         {300_000, 350_000},
 	}
 	for _, b := range model.Breaks(Today) {
 		if want, is := read[b.What]; is && (b.Locked < want[0] || b.Locked > want[1]) {
