@@ -15,8 +15,7 @@ link() { printf '{"droneId": "%s", "sessionId": "%s", "status": "%s", "time": "%
 # The session outlives a disconnection, so that commands wait in the broker, which says LOST then.
 exec 3< <(exec mosquitto_sub "${broker[@]}" -d -i "drone-$drone" -c -x 300 -F '%t %p' -t "fleet/$drone/missions" -t "fleet/$drone/answers" \
   --will-topic "fleet/$drone/link" --will-payload "$(link LOST)" --will-qos 1)
-subscriber=$!
-trap 'kill $subscriber 2>/dev/null' EXIT; trap 'exit 130' INT TERM
+subscriber=$!; trap 'kill $subscriber 2>/dev/null' EXIT; trap 'exit 130' INT TERM
 
 say() { printf '%s %s\n' "$drone" "$*" >&2; }
 
@@ -29,7 +28,6 @@ take() { # a mission's JSON, the stops completed, and when the command expires
 }
 
 hear() { # a topic and a payload
-  local id expires
   case $1 in
     Client) [[ $2 != *'received CONNACK (0)' ]] || { resumed=''; send link "$(link OPENED)" || true; } ;;
     */missions)
@@ -48,12 +46,10 @@ hear() { # a topic and a payload
       fi ;;
     */answers)
       jq -e .refusal <<<"$2" >/dev/null && say "is refused: $(jq -r '.refusal | .reason + ": " + .text' <<<"$2")"
-      if jq -e .resume <<<"$2" >/dev/null; then
-        resumed=yes
-        id=$(jq -r '.resume.mission.id // ""' <<<"$2")
-        if [[ -n $id && -z $mission && $ended != *" $id "* ]]; then
-          take "$(jq -c .resume.mission <<<"$2")" "$(jq -r '.resume.completedStops // 0' <<<"$2")" ''
-        fi
+      jq -e .resume <<<"$2" >/dev/null || return 0
+      resumed=yes id=$(jq -r '.resume.mission.id // ""' <<<"$2")
+      if [[ -n $id && -z $mission && $ended != *" $id "* ]]; then
+        take "$(jq -c .resume.mission <<<"$2")" "$(jq -r '.resume.completedStops // 0' <<<"$2")" ''
       fi ;;
   esac
   return 0
@@ -65,8 +61,7 @@ fly() {
   local to far
   if [[ $reached == yes ]]; then
     reached='' count=$((count + 1))
-    say "has completed stop $count of ${mission:-the way home}"
-    return
+    say "has completed stop $count of ${mission:-the way home}"; return
   fi
   to=$(jq -c --argjson n "$count" '.[$n].position // empty' <<<"$route")
   if [[ -z $to ]]; then # the last report has the whole count
@@ -87,11 +82,10 @@ report() {
 }
 
 listen() { # until nothing comes for a tick
-  local line topic payload
+  local line
   while IFS= read -r -t "$tick" line <&3; do
-    read -r topic payload <<<"$begun$line"
-    begun=''
-    hear "$topic" "$payload"
+    line=$begun$line begun=''
+    hear "${line%% *}" "${line#* }"
   done
   begun+=$line # of a message that is still coming
   kill -0 "$subscriber" 2>/dev/null || { say "has no connection to the broker"; exit 1; }
