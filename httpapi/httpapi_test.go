@@ -521,7 +521,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		}
 		want := map[string]any{"id": doc.ID}
 		for field, value := range snap.Data() {
-			internal := slices.Contains([]string{"missionRevision", "bindingChanges", "dueAt", "dueArea", "expireAt", "track"}, field) ||
+			internal := slices.Contains([]string{"missionRevision", "bindingChanges", "dueAt", "dueArea", "expireAt", "shard", "track"}, field) ||
 				field == "homeDepotId" && strings.HasPrefix(c.path, "missions/")
 			if !internal {
 				want[field] = asJSON(value)
