@@ -2,10 +2,13 @@ package domain
 
 import "time"
 
-// Member is a process that can own planning areas.
+// Member is a process that can own areas.
 type Member struct {
 	ID     MemberID
 	Holder string // the process, as in the records of its cycles
+	// Sweeps says that it is a State Manager, which shares the sweep. Its share is 0, because it plans
+	// nothing.
+	Sweeps bool
 	// Depots are those whose areas it can own; empty means all.
 	Depots []DepotID
 	// Share is how many areas it takes, relative to the other members. ShareBefore is its share

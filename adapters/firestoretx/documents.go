@@ -515,6 +515,7 @@ var lockBreakCodec = codec[domain.LockBreak]{
 var memberCodec = codec[domain.Member]{
 	key(func(m *domain.Member) *domain.MemberID { return &m.ID }),
 	text("holder", func(m *domain.Member) *string { return &m.Holder }),
+	flag("sweeps", func(m *domain.Member) *bool { return &m.Sweeps }),
 	texts("depots", func(m *domain.Member) *[]domain.DepotID { return &m.Depots }),
 	real("share", func(m *domain.Member) *float64 { return &m.Share }),
 	real("shareBefore", func(m *domain.Member) *float64 { return &m.ShareBefore }),

@@ -465,7 +465,7 @@ func (x *trial) sweep(m *manager) {
 	const silence, clockError, idleSilence = 120 * time.Second, 5 * time.Second, 15 * time.Second
 	before := x.docs.Drones
 	x.attempt(fmt.Sprintf("manager %s sweeps", m.name), func() error {
-		_, err := m.NewSweeper().Due(x.t.Context(), nil)
+		_, err := m.NewSweeper().Due(x.t.Context(), nil, nil)
 		return err
 	})
 	for id, d := range before {

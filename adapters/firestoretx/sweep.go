@@ -64,21 +64,24 @@ func (s *Store) NewSweeper() *Sweeper {
 	return &Sweeper{store: s, areas: map[domain.DepotID]bool{"": true}}
 }
 
-// Due sweeps the drones and orders whose dueAt has come. One failure does not stop the rest; the
-// errors are joined.
+// Due sweeps the drones and orders whose dueAt has come, of the areas that takes is true of, nil for
+// all. One failure does not stop the rest; the errors are joined.
 //
 // holds, if not nil, is called after each reading of the clock. Once it returns false, nothing more
 // changes and the error is ErrClockSet: a clock set forward would make every drone look silent.
 //
 // Cost: 2 RPCs for every 30 depots; a read for each drone and order that is due, and for the mission
 // of a drone. The depots are read as for new orders. For a minute after they changed, a read for each
-// PENDING order more.
-func (w *Sweeper) Due(ctx context.Context, holds func() bool) (SweepResult, error) {
+// PENDING order more, by whoever takes area "".
+func (w *Sweeper) Due(ctx context.Context, holds func() bool, takes func(domain.DepotID) bool) (SweepResult, error) {
 	s, now := w.store, w.store.now()
 	depots, err := s.planningDepots(ctx)
 	p := s.newPass(ctx, holds, depots)
 	p.note(wrap(err, "depots"))
 	areas, adopt := w.know(depots, now)
+	if takes != nil {
+		areas, adopt = slices.DeleteFunc(areas, func(area domain.DepotID) bool { return !takes(area) }), adopt && takes("")
+	}
 	var g errgroup.Group
 	g.SetLimit(queriesAtOnce)
 	for some := range slices.Chunk(areas, maxIn) {

@@ -60,17 +60,17 @@ func TestSweeper_ReadsOnlyWhatIsDue(t *testing.T) {
 			}
 			clock.Advance(2 * time.Minute) // the depots count as settled
 			report("REPORTS")
-			if result, err := w.Due(t.Context(), nil); err != nil || result != (firestoretx.SweepResult{DronesUnknown: 1, OrdersLate: 1}) {
+			if result, err := w.Due(t.Context(), nil, nil); err != nil || result != (firestoretx.SweepResult{DronesUnknown: 1, OrdersLate: 1}) {
 				t.Errorf("swept %+v, %v", result, err)
 			}
 			clock.Advance(2 * time.Second)
-			if _, err := w.Due(t.Context(), nil); err != nil { // the last that looks for orders without a depot
+			if _, err := w.Due(t.Context(), nil, nil); err != nil { // the last that looks for orders without a depot
 				t.Error(err)
 			}
 			clock.Advance(time.Minute)
 			report("REPORTS")
 			before := clients.Meter.FirestoreTotals()
-			if result, err := w.Due(t.Context(), nil); err != nil || result != (firestoretx.SweepResult{}) {
+			if result, err := w.Due(t.Context(), nil, nil); err != nil || result != (firestoretx.SweepResult{}) {
 				t.Errorf("swept %+v, %v", result, err)
 			}
 			after := clients.Meter.FirestoreTotals()
@@ -99,7 +99,7 @@ func TestSweeper_GoesOnFromPageToPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int{late, 0} {
-		result, err := f.NewSweeper().Due(t.Context(), nil)
+		result, err := f.NewSweeper().Due(t.Context(), nil, nil)
 		if err == nil || !strings.Contains(err.Error(), "orders/BROKEN") || result.OrdersLate != want {
 			t.Errorf("sweep %d: %+v, want %d late orders; %v", i, result, want, err)
 		}
@@ -132,8 +132,29 @@ func TestSweeper_CorrectsDueAt(t *testing.T) {
 		}
 	}
 	f.now = f.later().Add(24 * time.Hour)
-	if result, err := w.Due(t.Context(), nil); err != nil || result != (firestoretx.SweepResult{DronesUnknown: 2, OrdersLate: 2}) {
+	if result, err := w.Due(t.Context(), nil, nil); err != nil || result != (firestoretx.SweepResult{DronesUnknown: 2, OrdersLate: 2}) {
 		t.Errorf("swept %+v, %v", result, err)
+	}
+}
+
+// F-OWN-02: a sweeper sweeps what is due in the areas that it takes, and leaves the others'.
+func TestSweeper_SweepsTheAreasThatItTakes(t *testing.T) {
+	f := newFleet(t)
+	for _, id := range []string{"D1", "D2"} {
+		drone := map[string]any{"status": "IDLE", "homeDepotId": "HOME-" + id, "revision": 1, "seenAt": f.now.Add(-time.Hour), "dueAt": f.now, "dueArea": "HOME-" + id}
+		if _, err := f.client.Doc("drones/"+id).Set(t.Context(), drone); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Setup(t.Context(), []domain.Depot{{ID: domain.DepotID("HOME-" + id), Position: depot.Position}}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := f.NewSweeper()
+	for range 2 {
+		_, err := w.Due(t.Context(), nil, func(area domain.DepotID) bool { return area == "HOME-D2" })
+		if one, two := f.drone(t, "D1").Status, f.drone(t, "D2").Status; one != domain.DroneIdle || two != domain.DroneUnknown || err != nil {
+			t.Errorf("the drones are %s and %s, want the second swept: %v", one, two, err)
+		}
 	}
 }
 
@@ -148,7 +169,7 @@ func TestSweeper_ReadsAReportingDroneOnce(t *testing.T) {
 	if _, err := f.client.Doc("drones/D1").Update(t.Context(), []firestore.Update{{Path: "seenAt", Value: seen}}); err != nil {
 		t.Fatal(err)
 	}
-	if result, err := w.Due(t.Context(), nil); err != nil || result != (firestoretx.SweepResult{}) {
+	if result, err := w.Due(t.Context(), nil, nil); err != nil || result != (firestoretx.SweepResult{}) {
 		t.Errorf("swept %+v, %v", result, err)
 	}
 	if d := f.drone(t, "D1"); d.Status != domain.DroneIdle || !d.DueAt.Equal(seen.Add(15*time.Second)) {

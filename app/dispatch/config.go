@@ -12,6 +12,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/learning"
+	"github.com/dronefleet/dronefleet/app/membership"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -34,9 +35,7 @@ type Store interface {
 	Idle(ctx context.Context, depots []domain.DepotID, limits policy.Limits) ([]domain.Drone, error)
 	Waiting(ctx context.Context, depots []domain.DepotID) (map[domain.DepotID]int, error)
 	HandOver(ctx context.Context, h domain.HandOvers) (refusals []error, _ error)
-	Beat(ctx context.Context, m domain.Member) (time.Time, error)
-	Leave(ctx context.Context, id domain.MemberID) error
-	PollMembers(ctx context.Context, p domain.MemberPoll) (domain.MemberNews, error)
+	membership.Store
 }
 
 // PublishFunc sends decisions and waits for the server's answer to each. It returns an error for

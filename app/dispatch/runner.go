@@ -257,7 +257,7 @@ func (r *Runner) ownArea(ctx context.Context, area domain.DepotID, stop <-chan s
 	var tried time.Time
 	for {
 		proposed, changed := r.team.takes(area)
-		if proposed && time.Since(tried) >= r.team.real(tryEvery) {
+		if proposed && time.Since(tried) >= r.team.members.Real(tryEvery) {
 			tried = time.Now()
 			h, err := r.takeOwnership(ctx, area)
 			r.tell(ctx, area, tried, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/history"
+	"github.com/dronefleet/dronefleet/app/membership"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/app/ordering"
 	"github.com/dronefleet/dronefleet/app/webhooks"
@@ -101,6 +103,7 @@ type Manager struct {
 	measured atomic.Pointer[measurement] // the last one of the clock; nil: none yet
 	idle     atomic.Pointer[[]domain.DepotID]
 	term     sweepTerm
+	share    share
 }
 
 // measurement is a report on the clock and when it was made.
@@ -149,6 +152,9 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		},
 	})
 	m.term.sweeper, m.term.began = m.Store.NewSweeper(), make(chan struct{}, 1)
+	m.share.members = membership.New(membership.Config{
+		Store: m.Store, Clock: clock, Log: log, Self: domain.Member{Sweeps: true}, Retry: cfg.SweepInterval, MayJoin: m.mayShare,
+	})
 	m.Reach, m.RequireSender = ordering.NewReach(m.Store), cfg.Worker.RequireSender
 	for _, p := range domain.Priorities {
 		c.Meter.Fleet.ExpectDeliveries(p.String())
@@ -239,6 +245,7 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	var work sync.WaitGroup
 	work.Go(func() { m.followPlaces(ctx) })
 	work.Go(func() { m.sweep(ctx) })
+	work.Go(func() { m.share.members.Run(ctx, domain.MemberID(uuid.NewString())) })
 	work.Go(func() { m.takeCensus(ctx) })
 	work.Go(func() { m.nameMisplacedStops(ctx) })
 	work.Go(func() { m.sendToWebhooks(ctx) })

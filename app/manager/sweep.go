@@ -76,11 +76,13 @@ func (m *Manager) sweepIfClockIsRight(ctx context.Context) error {
 	right, err := m.clockIsRight(ctx)
 	switch {
 	case err != nil:
+		m.cannotSweep(err)
 		return err
 	case right:
 		return m.sweepOnce(ctx)
 	}
 	m.Meter.SweepsSkipped.Inc()
+	m.leaveShare(errClockWrong)
 	err = m.endTerm()
 	ctx, end := context.WithTimeout(ctx, m.cfg.SweepLimit)
 	defer end()
@@ -88,11 +90,11 @@ func (m *Manager) sweepIfClockIsRight(ctx context.Context) error {
 }
 
 // sweepOnce sweeps what is due, if this manager is the sweeper or can become it. It gives the lock up
-// if it cannot sweep, because another manager may be able to.
+// if it cannot sweep, because another manager may be able to. Otherwise it sweeps its share.
 func (m *Manager) sweepOnce(ctx context.Context) error {
 	is, err := m.isSweeper(ctx)
 	if err != nil || !is {
-		return err
+		return errors.Join(err, m.sweepShare(ctx))
 	}
 	m.sweepAll(ctx)
 	sweeping, end := context.WithTimeout(m.term.lock.Load().Context(), m.cfg.SweepLimit) // the lock's context outlives ctx
@@ -188,9 +190,7 @@ func (m *Manager) sweepDue(ctx context.Context) error {
 	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/app/manager").Start(ctx, "sweep")
 	defer span.End()
 	err := m.outbox.Collect(ctx, outboxGrace)
-	result, failed := m.term.sweeper.Due(ctx, m.clockHolds)
-	m.logSwept(ctx, result)
-	if err = errors.Join(err, failed); err != nil {
+	if err = errors.Join(err, m.sweepAreas(ctx, m.takes(ctx, true))); err != nil {
 		span.SetStatus(codes.Error, err.Error())
 		return err
 	}

@@ -2,7 +2,9 @@ package ownership
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,6 +89,23 @@ func TestPropose_KeepsToTheDepotsOfAMember(t *testing.T) {
 	}
 	if proposed := Propose(areas, nil, start); len(proposed) > 0 {
 		t.Errorf("without members: %v", proposed)
+	}
+}
+
+// F-OWN-02: optimizers of an earlier version take State Managers, whose share is 0, for optimizers. They
+// propose the same areas as without them.
+func TestPropose_GivesNoAreasToAShareOfZero(t *testing.T) {
+	areas, optimizers := areasOf(100), settled(0, 5)
+	var sweepers []domain.Member
+	for i := range 20 {
+		sweepers = append(sweepers, domain.Member{ID: domain.MemberID(fmt.Sprint("S", i)), Sweeps: true})
+	}
+	want := Propose(areas, optimizers, start)
+	if got := Propose(areas, slices.Concat(sweepers, optimizers), start); !maps.Equal(got, want) {
+		t.Errorf("beside State Managers %v, want %v", got, want)
+	}
+	if got := Propose(areas, sweepers, start); len(got) > 0 {
+		t.Errorf("without optimizers %v", got)
 	}
 }
 

@@ -156,7 +156,7 @@ func (f Fleet) looks() float64 {
 	return n
 }
 
-// timeSweeps simulates the sweeper. The other State Managers try to get its lock.
+// timeSweeps simulates the sweeps. All State Managers but the sweeper try to get its lock.
 func (m Model) timeSweeps(f Fleet, p Platform, t *Timing) {
 	s := newSimulation(f, 1)
 	t.LostTries += float64(f.Managers-1) / sweepEvery.Seconds()
@@ -172,9 +172,9 @@ func (m Model) timeSweeps(f Fleet, p Platform, t *Timing) {
 // sweepTakes is how long a sweep takes if no outage has made many drones due.
 func (m Model) sweepTakes(f Fleet, p Platform, random *rand.Rand) (seconds float64) {
 	const owed, queriesAtOnce = 2, 8
-	due := m.Of(Work{Decisions: float64(f.Drones) * f.OrdersPerDroneDay / f.OrdersPerMission * sweepEvery.Seconds() / (24 * 60 * 60)})
+	due := m.Of(Work{Decisions: float64(f.Drones) / f.sweepers() * f.OrdersPerDroneDay / f.OrdersPerMission * sweepEvery.Seconds() / (24 * 60 * 60)})
 	seconds = byWork(due)[workSweep].Reads * p.PerRead
-	queries := 2 * math.Ceil(float64(f.Areas+1)/dueAtOnce)
+	queries := 2 * math.Ceil((float64(f.Areas)/f.sweepers()+1)/dueAtOnce)
 	for range int(owed + math.Ceil(queries/queriesAtOnce)) {
 		seconds += p.Read.draw(random)
 	}

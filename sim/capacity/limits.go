@@ -107,8 +107,8 @@ func (m Model) rising(f Fleet, t Timing) []Rate {
 			fastest[name] = r
 		}
 	}
-	if f.Owned {
-		fastest["members.beatAt"] = rated("`beatAt` of `members`", float64(f.Optimizers)/ownership.Heartbeat.Seconds(), 1, maxRising)
+	if n := f.members(); n > 0 {
+		fastest["members.beatAt"] = rated("`beatAt` of `members`", n/ownership.Heartbeat.Seconds(), 1, maxRising)
 	}
 	return slices.SortedStableFunc(maps.Values(fastest), func(a, b Rate) int {
 		return cmp.Or(cmp.Compare(b.Factor, a.Factor), cmp.Compare(a.What, b.What))

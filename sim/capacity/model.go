@@ -391,7 +391,7 @@ func (m Model) day(f Fleet, t Timing) Work {
 	w.Reports, w.Near = w.Reports*slower, w.Near*slower
 	w.Commits = m.writtenASecond(w) * seconds / t.Batch
 	w.MoreChanges = max(0, n*f.ChangesPerDroneDay-m.timesASecond(changes, w)*seconds)
-	w.Sweeps = seconds / sweepEvery.Seconds() * math.Ceil((areas+1)/dueAtOnce) // with more depots it asks more often
+	w.Sweeps = seconds / sweepEvery.Seconds() * f.sweepers() * math.Ceil((areas/f.sweepers()+1)/dueAtOnce) // with more depots one asks more often
 	w.SweepsAll = seconds / allEvery.Seconds()
 	w.SweptIdle, w.SweptBound, w.SweptOpen, w.SweptAreas = w.SweepsAll*w.Idle, w.SweepsAll*w.Bound, w.SweepsAll*w.Open, w.SweepsAll*areas
 	w.Cycles = t.Cycles * areas * seconds
@@ -409,6 +409,25 @@ func (m Model) day(f Fleet, t Timing) Work {
 	return w
 }
 
+// sweepers is how many State Managers sweep what is due. With few depots it is one.
+func (f Fleet) sweepers() float64 {
+	if f.Areas <= dueAtOnce {
+		return 1
+	}
+	return float64(f.Managers)
+}
+
+// members is how many processes write heartbeats.
+func (f Fleet) members() (n float64) {
+	if f.Owned {
+		n = float64(f.Optimizers)
+	}
+	if f.sweepers() > 1 {
+		n += float64(f.Managers)
+	}
+	return n
+}
+
 // Day is what a fleet uses in a day.
 func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 	w := m.day(f, t)
@@ -423,11 +442,12 @@ func (m Model) Day(f Fleet, t Timing) map[Kind]Count {
 	add(workCensus, "", Count{Reads: w.Censuses * (float64(f.Drones) + w.Open) / 1000})
 	add(workSweep, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(w.Seconds/extendEvery.Seconds()))
 	add(workTelemetry, "events", Count{Calls: 1, Writes: 1, Deletes: 1, Units: m.event}.times(w.MoreChanges))
-	if f.Owned { // the locks are extended; members poll each other, and count each other with each heartbeat
-		beats, polls := float64(f.Optimizers)*w.Seconds/ownership.Heartbeat.Seconds(), float64(f.Optimizers)*w.Seconds/ownership.Poll.Seconds()
+	if n := f.members(); n > 0 { // they poll each other, and count each other with each heartbeat
+		beats, polls := n*w.Seconds/ownership.Heartbeat.Seconds(), n*w.Seconds/ownership.Poll.Seconds()
+		add(workMembers, "members", Count{Calls: 2*beats + 2*polls, Writes: beats, Units: beats, Reads: 2*polls + beats*math.Ceil(n/1000)})
+	}
+	if f.Owned { // the locks are extended
 		add(workCycle, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(float64(f.Areas)*w.Seconds/extendEvery.Seconds()))
-		counts := beats * math.Ceil(float64(f.Optimizers)/1000)
-		add(workMembers, "members", Count{Calls: 2*beats + 2*polls, Writes: beats, Units: beats, Reads: 2*polls + counts})
 	} else { // once, while it searches
 		add(workCycle, "locks", Count{Calls: 1, Writes: 1, Units: 1}.times(w.Cycles))
 	}

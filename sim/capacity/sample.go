@@ -402,7 +402,7 @@ func (t *trial) periodic(ctx context.Context, second int, runner *dispatch.Runne
 func (t *trial) sweep(ctx context.Context) error {
 	t.work.Sweeps++
 	_, unsent := t.store.OwedCommands(ctx, 5*time.Second)
-	_, err := t.sweeper.Due(ctx, nil)
+	_, err := t.sweeper.Due(ctx, nil, nil)
 	return errors.Join(err, unsent)
 }
 

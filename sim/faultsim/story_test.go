@@ -245,7 +245,7 @@ func (s *story) mission(requirement string, id domain.MissionID, status domain.M
 
 func (s *story) sweep() {
 	s.op = "sweep"
-	if _, err := s.product.NewSweeper().Due(s.t.Context(), nil); err != nil {
+	if _, err := s.product.NewSweeper().Due(s.t.Context(), nil, nil); err != nil {
 		s.complain("F-TEL-09", "%v", err)
 	}
 }
