@@ -44,6 +44,10 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childProject) == "" {
+		flag.Parse()
+		if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == "2" {
+			_ = parallel.Value.Set("4") // most tests wait for a clock and need no processor
+		}
 		os.Exit(m.Run())
 	}
 	if err := child(); err != nil {
