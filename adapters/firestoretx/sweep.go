@@ -64,8 +64,8 @@ func (s *Store) NewSweeper() *Sweeper {
 	return &Sweeper{store: s, areas: map[domain.DepotID]bool{"": true}}
 }
 
-// Due sweeps the drones and orders whose dueAt has come, of the areas that takes is true of, nil for
-// all. One failure does not stop the rest; the errors are joined.
+// Due sweeps the drones and orders whose dueAt has come, in the areas for which takes returns true;
+// nil means all. One failure does not stop the rest; the errors are joined.
 //
 // holds, if not nil, is called after each reading of the clock. Once it returns false, nothing more
 // changes and the error is ErrClockSet: a clock set forward would make every drone look silent.

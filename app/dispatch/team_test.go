@@ -327,8 +327,8 @@ func TestTeam_KeepsWhatPlannersRemember(t *testing.T) {
 	t.Error("fewer at each speed")
 }
 
-// rememberNineOfTen reports whether so many cycles remember the one before, once areas stay. On a busy
-// machine heartbeats may be late, which moves areas, so several rounds of cycles may show it.
+// rememberNineOfTen reports whether nine of ten cycles remember the one before in some round of cycles.
+// It takes more than one round on a busy machine, where late heartbeats move areas.
 func rememberNineOfTen(t *testing.T, speed float64) bool {
 	t.Helper()
 	c := newCompany(t, speed, 20)

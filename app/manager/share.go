@@ -31,9 +31,9 @@ var (
 	errBlind      = errors.New("this process does not know the members")
 )
 
-// share is what a manager needs to take its share of the sweep. Each depot is swept by the member to
-// which it is proposed, without a lock: every change is judged in a transaction, so that two sweeps of
-// one depot do no harm. The sweeper takes all that is no other member's.
+// share is what a manager needs for its share of the sweep. Each depot is swept by the member to
+// which it is proposed, without a lock: every change is judged in a transaction, so sweeping a depot
+// twice does no harm. The sweeper takes whatever no other member takes.
 type share struct {
 	members *membership.Membership
 	failed  atomic.Pointer[time.Time] // when this manager last could not sweep, by the machine
@@ -71,8 +71,8 @@ func (m *Manager) leaveShare(why error) {
 	}
 }
 
-// takes says which areas this manager sweeps. The sweeper takes those that are no other member's, and
-// all (nil) while it does not know the members. Others take none (nil) then.
+// takes says which areas this manager sweeps. The sweeper takes those that no other member takes. While
+// the members are unknown the result is nil: the sweeper then sweeps all areas, and the others none.
 func (m *Manager) takes(ctx context.Context, sweeper bool) func(domain.DepotID) bool {
 	living, self, store, ok := m.share.members.Living()
 	if !ok || m.share.members.Quitted() != nil {
@@ -102,8 +102,8 @@ func sweepers(depots []domain.Depot, living []domain.Member, at time.Time) map[d
 	return ownership.Propose(areas, members, at)
 }
 
-// sweepShare sweeps what is due of this manager's share, if it has one. A member that does not know
-// its share for long leaves: others would wait for it.
+// sweepShare sweeps what is due in this manager's share, if it has one. A member that has not known its
+// share for a while leaves, because nobody else sweeps it.
 func (m *Manager) sweepShare(ctx context.Context) error {
 	ctx, end := context.WithTimeout(ctx, m.cfg.SweepLimit)
 	defer end()
@@ -120,9 +120,9 @@ func (m *Manager) sweepShare(ctx context.Context) error {
 	return nil
 }
 
-// sweepAreas sweeps what is due in the areas that takes is true of, nil for all. After a failure that
-// others may be spared this manager takes no share, unless it changed something: then its next sweep
-// goes on.
+// sweepAreas sweeps what is due in the areas for which takes returns true; nil means all. After a failure
+// that other managers may not have, this one takes no share. If it changed something before it failed, it
+// keeps its share, and its next sweep goes on.
 func (m *Manager) sweepAreas(ctx context.Context, takes func(domain.DepotID) bool) error {
 	result, err := m.term.sweeper.Due(ctx, m.clockHolds, takes)
 	m.logSwept(ctx, result)

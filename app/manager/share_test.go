@@ -133,7 +133,7 @@ func (s *sharing) awaitShares(living ...*Manager) {
 				return errors.New("a manager takes nothing")
 			}
 			if takes("") != m.term.lasts() {
-				return errors.New("what is no depot's is not the sweeper's")
+				return errors.New("the sweeper does not take what belongs to no depot")
 			}
 		}
 		for _, d := range s.depots {

@@ -62,7 +62,7 @@ func (v *View) Ask(silence time.Duration, now time.Time) domain.MemberPoll {
 // Saw takes in what the store answered at a time.
 func (v *View) Saw(news domain.MemberNews, at time.Time) {
 	if news.ReadTime.IsZero() {
-		return // there are no members
+		return // the collection is empty
 	}
 	if news.Whole {
 		*v = View{members: map[domain.MemberID]domain.Member{}, whole: at, counted: at}

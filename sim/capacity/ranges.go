@@ -16,8 +16,8 @@ import (
 // shardField begins the indexes of a sharded fleet.
 const shardField = "shard"
 
-// spreading are fields with so many values that an index which begins with one has no range of its
-// own that the fleet's growth makes hot: an area's or a person's writes hit one.
+// spreading lists the fields that spread an index. An index that begins with one of them has a range for
+// each area, person or entity, and these ranges do not get hotter as the fleet grows.
 var spreading = []string{
 	"by", "changedBy", "cycleId", "depotId", "droneId", "dueArea", "homeDepotId", "missionId", "orderId", "planningDepotId", "requesterId",
 }

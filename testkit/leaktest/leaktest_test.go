@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// A goroutine that ends later than goleak waits is no leak; one that does not end is one.
+// A goroutine that ends after goleak would have given up is no leak. One that never ends is.
 func TestFind_WaitsForGoroutinesThatEnd(t *testing.T) {
 	others := goleak.IgnoreCurrent()
 	end := make(chan struct{})
