@@ -338,6 +338,7 @@ func TestStream_SendsAnOrderAgainForAnotherReasonOnly(t *testing.T) {
 	s := serve(t)
 	s.fleet()
 	p := s.watch("/api/v1/stream?kinds=cycle,order", "")
+	p.has("order/O2", "earliestArrival") // which is another reason to send it
 	for _, c := range []struct {
 		id     domain.CycleID
 		reason string
